@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from kseq.layers.xla import is_compiled_by_xla
+from kseq.user_error import ArgumentError
 
 
 def cross_entropy(labels, logits, label_smoothing=0.0):
@@ -14,7 +15,7 @@ def cross_entropy(labels, logits, label_smoothing=0.0):
     the gradient over the softmax, without the targets.
 
     Args:
-        labels: (...,) int.
+        labels: (...,) int of any width.
         logits: (..., V) float.
         label_smoothing: float in [0, 1), probability spread evenly over V.
 
@@ -25,12 +26,13 @@ def cross_entropy(labels, logits, label_smoothing=0.0):
         beyond the classes, loss and likelihood are not numbers.
 
     Raises:
-        ValueError: if the shapes do not match.
+        ValueError: if there are no labels, if they are no integers, or if the
+            shapes do not match.
 
     Reference:
         Szegedy et al. 2016, arXiv:1512.00567, section 7.
     """
-    labels = tf.convert_to_tensor(labels)
+    labels = _integers(labels)
     logits = tf.cast(logits, tf.float32)
     if not logits.shape[:-1].is_compatible_with(labels.shape):
         raise ValueError(
@@ -45,6 +47,21 @@ def cross_entropy(labels, logits, label_smoothing=0.0):
         label_smoothing,
     )
     return tuple(tf.reshape(result, tf.shape(labels)) for result in results)
+
+
+def _integers(labels):
+    """The labels, int32 or int64: rows are counted in their dtype, too."""
+    if labels is None:
+        raise ArgumentError(
+            "The loss of this model needs labels. Received: labels=None"
+        )
+    labels = tf.convert_to_tensor(labels)
+    if not labels.dtype.is_integer:
+        raise ArgumentError(
+            f"labels must be integers. Received: dtype {labels.dtype.name}"
+        )
+    is_wide = labels.dtype in (tf.int32, tf.int64)
+    return labels if is_wide else tf.cast(labels, tf.int64)
 
 
 def _of_rows(labels, logits, label_smoothing):

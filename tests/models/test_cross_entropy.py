@@ -73,6 +73,28 @@ def test_the_number_of_classes_may_be_unknown(seed, smoothing):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32"])
+def test_labels_of_any_width(seed, dtype):
+    """In 16 bits, the rows cannot be counted."""
+    labels = np.random.randint(3, size=40_000)
+    logits = tf.constant(np.random.normal(size=(40_000, 3)), tf.float32)
+    found = []
+    for each in (labels, labels.astype(dtype)):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss, *_ = cross_entropy(each, logits, 0.1)
+        found.append(tape.gradient(loss, logits))
+    np.testing.assert_array_equal(*found)
+
+
+def test_bad_labels():
+    logits = np.zeros((2, 3))
+    with pytest.raises(ValueError, match="Received: dtype float32"):
+        cross_entropy(np.zeros(2, "float32"), logits)
+    with pytest.raises(ValueError, match="needs labels"):
+        cross_entropy(None, logits)
+
+
 def test_no_gradient_by_the_likelihood():
     logits = tf.constant([[1.0, 2.0]])
     with tf.GradientTape() as tape:
