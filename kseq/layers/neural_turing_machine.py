@@ -37,7 +37,9 @@ class NeuralTuringMachine(keras.layers.Layer):
     A head addresses by content (a key k and its strength), and by location:
     it interpolates with its last weighting (gate g), shifts it (s) and
     sharpens it (gamma). Use it as `keras.layers.RNN(NeuralTuringMachine(8))`,
-    which also has the options for masks, directions and states.
+    which also has the options for masks, directions and states. `reset_state`
+    of a stateful `RNN` gives states of zeros, not those of
+    `get_initial_state`.
 
     Args:
         units: int, U, size of the output of a step.
