@@ -181,5 +181,8 @@ def _turns(ids):
 
 def _split(ids, shape=None):
     """(B, S) int, padded, each turn with its END -> (B, N, W)."""
+    # The example that shows a shape can be cut inside of a turn.
+    last = tf.where(ids[:, -1:] == PAD, PAD, END)
+    ids = tf.concat([ids[:, :-1], last], axis=1)
     turns = _turns(tf.RaggedTensor.from_tensor(ids, padding=PAD))
     return turns.to_tensor(PAD, shape=shape)

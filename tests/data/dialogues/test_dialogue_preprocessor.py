@@ -153,6 +153,28 @@ def test_few_shapes(tokenizer, nested):
         assert {turns for _, turns, *_ in found} == {5}
 
 
+def test_the_first_example_is_longer_than_a_shape(tokenizer):
+    """Its ids, cut in the middle of a turn, show the shape of batches."""
+    preprocessor = DialoguePreprocessor(tokenizer, max_turns=1, nested=True)
+    texts = ["who is there who is there who is there", *["hello"] * 20]
+    pairs = tf.data.Dataset.from_tensor_slices((texts, ["hello"] * len(texts)))
+    pairs = tokenize_pairs(pairs, preprocessor, tokenizer)
+    lengths = pairs.source.lengths(tf.range(len(texts)))
+    batches = training_batches(
+        pairs, batch_tokens=200, max_length=100, seed=1, max_shapes=4
+    )
+    widths = {inputs["source_ids"].shape[2] for inputs, *_ in batches.shapes}
+    assert min(widths) < lengths[0] <= max(widths)
+    sources = {
+        str(row[row > 0].tolist())
+        for inputs, *_ in batches.take(9)
+        for row in inputs["source_ids"].numpy()
+    }
+    assert sources == {
+        str(ids) for ids in pairs.source.gather([0, 1]).to_list()
+    }
+
+
 def test_config_and_errors(tokenizer):
     preprocessor = DialoguePreprocessor(
         tokenizer, max_turns=3, max_pieces=9, nested=True
