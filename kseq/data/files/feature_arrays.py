@@ -48,7 +48,7 @@ def read_arrays(path, opened, needed, optional):
                     f"found no {', '.join(sorted(missing))}."
                 )
             wanted = names & {*needed, *optional}
-            found = {name: file[name] for name in wanted}
+            found = {name: _array(path, file, name) for name in wanted}
     except DataError:
         raise
     except MemoryError:
@@ -60,12 +60,30 @@ def read_arrays(path, opened, needed, optional):
     for name, array in found.items():
         if not isinstance(array, np.ndarray):  # but the bytes of a file
             raise DataError(f"{path}: {name} is not an array.")
+        # TensorFlow reads no other order of bytes.
+        native = array.dtype.newbyteorder("=")
+        found[name] = array.astype(native, copy=False)
     return found
 
 
+def _array(path, file, name):
+    try:
+        return file[name]
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        expected = "numbers of one type, such as float32"
+        if name == "names":
+            expected = "strings: names=np.array(names, dtype=str)"
+        raise DataError(
+            f"{path}: `{name}` is an array of Python objects; expected one of "
+            f"{expected}."
+        ) from None
+
+
 def check_numbers(path, features):
-    """DataError unless an array has numbers."""
-    if features.dtype.kind not in "fiu":
+    """DataError unless an array has numbers that TensorFlow reads."""
+    if features.dtype.kind not in "fiu" or features.dtype.itemsize > 8:
         raise DataError(
             f"{path}: expected `features` that are numbers; found "
             f"{features.dtype}."

@@ -121,7 +121,9 @@ def test_broken_tables(folder, text, message):
         ({"scale": np.full(3, 1e300)}, "finite factor"),
         ({"scale": np.ones(2)}, "factor for each of the 3"),
         ({"scale": np.full(3, np.inf)}, "finite factor"),
-        ({"names": np.array([None] * 12)}, "truncated, or not an .npz"),
+        ({"names": np.array([None] * 12)}, "`names` is an array of Python"),
+        ({"features": np.array([None] * 12)}, "`features` is an array of"),
+        ({"features": np.ones((12, 4, 3), np.longdouble)}, "are numbers; fo"),
     ],
 )
 def test_broken_features(folder, changes, message):

@@ -12,6 +12,7 @@ from kseq.data import (
     FramePreprocessor,
     Tokenizer,
     evaluation_batches,
+    prepare_speech,
     read_frames,
     read_speech_corpus,
     read_transcripts,
@@ -372,6 +373,27 @@ def test_a_wrong_table_is_one_message(names, message):
 def test_broken_features_are_one_message(changes, message):
     with pytest.raises(DataError, match=message):
         read_frames(write_frames(**changes))
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f2", ">i2", "f8"])
+def test_features_of_any_type_are_trained_on(tokenizer, dtype):
+    """In a prepared folder, too, whose arrays are mapped into memory."""
+    draw = np.random.default_rng(1)
+    lengths = np.arange(5, 17).astype(">i4")
+    features = draw.normal(size=(126, 3), scale=9).astype(dtype)
+    path = write_frames(features=features, lengths=lengths)
+    for corpus in (
+        read_speech_corpus("table.tsv", features=path),
+        prepare_speech("prepared", "table.tsv", features=path),
+    ):
+        stored = corpus.features
+        pairs = tokenize_pairs(corpus.train.pairs(), stored, tokenizer)
+        batches = training_batches(
+            pairs, batch_tokens=40, max_length=20, seed=1
+        )
+        for inputs, *_ in batches.take(1):
+            assert inputs["source"].dtype == "float32"
+        np.testing.assert_array_equal(stored[0], features[:5].astype("f4"))
 
 
 def test_features_must_fit_the_model():
