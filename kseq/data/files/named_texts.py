@@ -1,6 +1,7 @@
 """Tables of names, of pictures or recordings, and their texts."""
 
 import functools
+import itertools
 import os
 import re
 from collections import Counter
@@ -9,9 +10,13 @@ from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.records import (
+    has_keys,
     has_records,
+    is_number,
     listed_keys,
+    number_text,
     read_records,
     value_at,
     without_surrogates,
@@ -20,8 +25,10 @@ from kseq.data.files.tables import (
     Layout,
     are_numbers,
     ask_for_columns,
+    beginning,
     broken,
     cells_of_rows,
+    decoded,
     find_columns,
     names_of,
     notes_on,
@@ -84,8 +91,9 @@ def read_named_texts(
 
     A table is a TSV, a CSV or JSON lines. Without `columns` its first row has
     the names of columns, or a name is in the first column and a text in the
-    last, possibly with a number between them. A `#0` after the name of a
-    picture is removed. A tar archive has both, see `tar_rows`.
+    last, possibly with a number between them. In JSON a text may be a number,
+    such as a label, or a list of several. A `#0` after the name of a picture is
+    removed. A tar archive has both, see `tar_rows`.
 
     Args:
         pattern: path; a pattern names several files.
@@ -96,7 +104,7 @@ def read_named_texts(
     Returns:
         {name: texts}, {name: its first line, or its `TarMember`}, and how many
         rows are `blank` or `too_long`, `without_text` or `without_media`, which
-        are left out.
+        are left out, and how many texts are `invalid` UTF-8.
 
     Raises:
         DataError: a table is broken, or has no text.
@@ -114,7 +122,7 @@ def read_named_texts(
             name = _NUMBER.sub("", name)
         if not name:
             raise broken(line, f"the name of a {known.name}", found="none")
-        text = " ".join(text.decode("utf-8", "replace").split())
+        text = " ".join(decoded([text], counts)[0].split())
         if plain:
             text = " ".join(_MARKS.sub(" ", text.lower()).split())
         if is_blank(text) or len(text.encode()) > LONGEST_LINE:
@@ -145,7 +153,7 @@ def refuse_missing(lines, numbers: dict[str, int], kind: str):
 
 
 def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
-    """Lines about the rows that `read_named_texts` has left out of a table."""
+    """Lines about the rows of a table that `read_named_texts` counts."""
     notes = [] if any(map(is_tar, matching_files(path))) else notes_on(path)
     reasons = (
         ("blank", known.text, "are blank"),
@@ -153,11 +161,12 @@ def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
         ("without_text", known.name, f"have no {known.text}"),
         ("without_media", known.text, f"have no {known.name}"),
     )
-    return notes + [
+    notes += [
         f"{path}: {counts[reason]} {what}s are left out: they {problem}."
         for reason, what, problem in reasons
         if counts[reason]
     ]
+    return notes + reading_problems(path, (0, ""), {}, counts["invalid"])
 
 
 def named_rows(
@@ -177,33 +186,40 @@ def _rows(path, columns, known, counts):
         return tar_rows(path, known, counts)
     if not has_records(path):
         return _of_cells(rows_of_cells(path), columns, known)
-    return (
+    records = read_records(path, columns or known.names + known.texts, counts)
+    return itertools.chain.from_iterable(
         _of_record(line, record, columns, known)
-        for line, record in read_records(
-            path, columns or known.names + known.texts
-        )
+        for line, record in records
         if record is not None
     )
 
 
 def _of_record(line, record, columns, known):
+    """The rows of an object: one, or one for each text of a list."""
     if not columns:
         columns = [
             next((key for key in keys if key in record), keys[0])
             for keys in (known.names, known.texts)
         ]
-    try:
-        values = [value_at(record, column) for column in columns]
-    except KeyError:
-        values = [None]
-    if not all(isinstance(value, str) for value in values):
+    if not has_keys(record, columns):
         raise broken(
             line,
-            f"strings at {columns[0]!r} and {columns[1]!r}",
+            f"the keys {columns[0]!r} and {columns[1]!r}",
             found=listed_keys(record),
         )
-    texts = [without_surrogates(value).encode() for value in values]
-    return line, *texts
+    name, text = (value_at(record, column) for column in columns)
+    texts = text if isinstance(text, list) else [text]
+    name = _bytes(line, columns[0], name)
+    return [(line, name, _bytes(line, columns[1], each)) for each in texts]
+
+
+def _bytes(line, column, value) -> bytes:
+    """A string, or a number such as a label."""
+    if is_number(value):
+        value = number_text(value)
+    if not isinstance(value, str):
+        raise broken(line, f"a string at {column!r}", found=beginning(value))
+    return without_surrogates(value).encode()
 
 
 def _of_cells(rows, columns, known):

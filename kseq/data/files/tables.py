@@ -211,9 +211,8 @@ def decoded(cells: list[bytes], counts: Counter) -> list[str]:
     """Cells as strings; a row that is not UTF-8 is counted as `invalid`."""
     texts = [cell.decode(errors="replace") for cell in cells]
     # A cell may contain U+FFFD itself.
-    counts["invalid"] += any(
-        text.encode() != cell for text, cell in zip(texts, cells, strict=True)
-    )
+    if [text.encode() for text in texts] != cells:
+        counts["invalid"] += 1
     return texts
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kseq.data.files.compressed_files import open_uncompressed, unreadable
 from kseq.data.files.data_error import DataError
 from kseq.data.files.records import without_surrogates
+from kseq.data.files.tables import decoded
 from kseq.data.files.text_files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
@@ -126,7 +127,7 @@ def tar_rows(
     hash of the headers and texts, which is the same wherever the archive is.
 
     Extensions and keys are those of `Columns`. What is left out is counted:
-    `too_long`, `without_text`, `without_media`.
+    `too_long`, `without_text`, `without_media`; so is what is `invalid` UTF-8.
 
     Raises:
         DataError: it is no archive, is truncated, compressed or damaged, or
@@ -204,7 +205,9 @@ def _texts(roles, keys, counts) -> list[bytes]:
         content = member.read()
         refuse_utf_16(str(member), content.split(b"\n", 1)[0])
         content = content.removeprefix(BYTE_ORDER_MARK)
-        texts = [content] if role != "json" else _of_json(member, content, keys)
+        texts = [content]
+        if role == "json":
+            texts = _of_json(member, *decoded([content], counts), keys)
         if texts:
             return texts
     counts["without_text"] += 1
@@ -213,7 +216,7 @@ def _texts(roles, keys, counts) -> list[bytes]:
 
 def _of_json(member, content, keys) -> list[bytes]:
     try:
-        record = json.loads(content.decode("utf-8", "replace"))
+        record = json.loads(content)
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):

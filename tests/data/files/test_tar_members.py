@@ -89,6 +89,16 @@ def test_what_is_left_out_is_counted():
     )
 
 
+def test_texts_that_are_not_utf_8_are_counted():
+    files = {
+        **{"a.wav": b"", "a.txt": b"gr\xfcn", "b.wav": b"", "b.txt": b"no"},
+        **{"c.wav": b"", "c.json": b'{"text": "gr\xfcn"}'},
+    }
+    found, counts = texts_of(write(files))
+    assert found["a.wav"] == found["c.wav"] == ["gr\ufffdn"]
+    assert counts == Counter(invalid=2)
+
+
 def test_names_differ_between_archives_and_not_between_places(folder):
     """Archives number their members alike; a copy is the same archive."""
     write({"0.wav": b"A", "0.txt": b"yes"})

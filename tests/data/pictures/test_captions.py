@@ -1,5 +1,6 @@
 """Captions and the features of their pictures, read and batched."""
 
+import json
 import os
 import zipfile
 
@@ -20,6 +21,7 @@ from kseq.data import (
     training_batches,
 )
 from kseq.data.files.named_texts import read_named_texts
+from kseq.data.pictures.caption_table import CaptionTable
 from kseq.data.pictures.image_preprocessor import cells_of
 
 NAMES = [f"{i}.jpg" for i in range(12)]
@@ -78,6 +80,46 @@ def test_tables_of_captions(folder, name):
     assert not counts
     plain, *_ = read_named_texts(name, plain=True)
     assert plain["1.jpg"] == ["a dog", "two dogs"]
+
+
+def test_records_with_lists_and_numbers(folder):
+    """Captions as a data set has them, and labels that are numbers."""
+    rows = [
+        {"image": "1.jpg", "caption": ["A dog .", "Two dogs"]},
+        {"image": 2, "caption": 4.0},
+        {"image": "3.jpg", "caption": []},
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    (folder / "a.jsonl").write_text(lines)
+    expected = {"1.jpg": ["A dog .", "Two dogs"], "2": ["4"]}
+    assert read_named_texts("a.jsonl")[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"image": "1.jpg", "text": null}', "string at 'text'; found None"),
+        ('{"image": {"path": "1.jpg"}, "text": ""}', "'image'; found {'path"),
+        ('{"image": "1.jpg", "title": ""}', "the keys 'image' and 'caption'"),
+    ],
+)
+def test_records_without_strings(folder, line, message):
+    (folder / "a.jsonl").write_text(line)
+    with pytest.raises(DataError, match=message):
+        read_named_texts("a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.tsv", "1.jpg\tGrün\n2.jpg\tA\n"), ("a.jsonl", TABLES["f.jsonl"])],
+)
+def test_captions_that_are_not_utf_8_are_counted(folder, name, text):
+    content = text.replace("A dog", "Grün").encode("latin-1")
+    invalid = content.count(b"\xfc")
+    (folder / name).write_bytes(content)
+    problems = CaptionTable(name, (), False).problems
+    [problem] = [line for line in problems if "UTF-8" in line]
+    assert f"{invalid} lines are not valid UTF-8" in problem
 
 
 def test_columns_are_chosen(folder):
