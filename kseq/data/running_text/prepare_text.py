@@ -3,6 +3,7 @@
 import functools
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,14 +33,14 @@ from kseq.data.running_text.text_corpus import (
     read_text_corpus,
     repeated_documents,
     size_of_text,
-    text_problems,
     trained_characters,
 )
 from kseq.data.running_text.text_documents import (
     Chunk,
     chunks_of,
     documents_of,
-    read_texts,
+    text_problems,
+    usable_texts,
 )
 from kseq.data.text.prepare_rows import (
     kept_or_trained,
@@ -159,10 +160,7 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
     return {
         "counts": [read["documents"]],
         "facts": read["facts"],
-        "problems": [
-            *text_problems(train, validation),
-            *read.get("problems", ()),  # none if an earlier version read it
-        ],
+        "problems": read.get("problems", []),  # none in earlier versions
         "arrays": {"ids": {"dtype": dtype, "shape": [count]}},
     }
 
@@ -170,17 +168,21 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
 def _read(folder, train, validation, options) -> dict[str, Any]:
     """Writes the text in parts, and what is held out or for validation."""
     column, size = options["column"], options["part_size"]
+    counts = Counter()
     with progress(f"Reading {escaped_line(train)}"):
-        chunks = _without_blank(chunks_of(train, column))
+        chunks = _without_blank(chunks_of(train, column, counts), counts)
         names, characters = _write_parts(folder, chunks, size)
     if not names:
         raise DataError(f"{train} contains no text.")
+    problems = text_problems(train, counts)
     if validation is None:
         trained = trained_characters(train, sum(characters))
         names, held_out = _cut(folder, names, characters, trained)
     else:
         trained = sum(characters)
-        held_out = read_texts(validation, column)
+        counts = Counter()
+        held_out = usable_texts(validation, column, counts)
+        problems += text_problems(validation, counts)
     for end, content in documents_files(held_out).items():
         replace_file(f"{folder / 'validation'}{end}", content)
     documents = sum(int(_rows(folder / name)[:, 1].sum()) for name in names)
@@ -194,21 +196,24 @@ def _read(folder, train, validation, options) -> dict[str, Any]:
         "parts": names,
         "documents": documents,
         "facts": facts,
-        "problems": repeated_documents(
-            itertools.chain.from_iterable(kept), held_out
-        ),
+        "problems": [
+            *problems,
+            *repeated_documents(itertools.chain.from_iterable(kept), held_out),
+        ],
     }
 
 
-def _without_blank(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Leaves out blank documents."""
+def _without_blank(chunks: Iterable[Chunk], counts: Counter) -> Iterator[Chunk]:
+    """Leaves out blank documents, and counts them and the others."""
     blank, begins = "", True
     for chunk in chunks:
         if begins and is_blank(chunk.text):
             blank = "" if chunk.ends else blank + chunk.text
+            counts["blank"] += chunk.ends
             continue
         yield Chunk(blank + chunk.text, begins, chunk.ends)
         blank, begins = "", chunk.ends
+        counts["documents"] += chunk.ends
 
 
 def _write_parts(folder, chunks, part_size) -> tuple[list[str], list[int]]:

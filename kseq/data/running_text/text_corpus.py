@@ -1,8 +1,8 @@
 """Training, validation and test text of a language model."""
 
 import hashlib
-import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -16,14 +16,17 @@ from kseq.data.files.corpora import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
-from kseq.data.files.tables import notes_on
 from kseq.data.running_text.brackets import SIZES, are_matched, brackets
 from kseq.data.running_text.prepared_text import (
     PreparedText,
     open_prepared_text,
 )
 from kseq.data.running_text.running_ids import lines_of, running_ids
-from kseq.data.running_text.text_documents import Chunk, read_texts
+from kseq.data.running_text.text_documents import (
+    Chunk,
+    text_problems,
+    usable_texts,
+)
 from kseq.data.text.tokenizer import Tokenizer
 
 # The characters of validation, where none are given: a tenth of all, at most.
@@ -38,8 +41,8 @@ class TextCorpus(NamedTuple):
         validation: list of str.
         test: list of str.
         facts: lines of text: the amount of text.
-        problems: lines of text: what is unusual about the files, and whether
-            documents of validation are also in training.
+        problems: lines of text: what is unusual about the files, what is left
+            out, and whether documents of validation are also in training.
         is_valid: only of the built-in text: a function str -> bool, whether a
             text follows its rule.
         tokenizer: of the built-in text, see `prepare_text`; otherwise None.
@@ -107,12 +110,15 @@ def read_text_corpus(
     if is_prepared(train):
         refuse_prepared(validation=validation)
         return logged(open_prepared_text(train), log)
-    documents = read_texts(train, column)
+    counts = Counter()
+    documents = usable_texts(train, column, counts)
+    problems = text_problems(train, counts)
     if validation is None:
         documents, held_out = _cut(train, documents)
-        source = None
     else:
-        held_out, source = read_texts(validation, column), validation
+        counts = Counter()
+        held_out = usable_texts(validation, column, counts)
+        problems += text_problems(validation, counts)
     repeated = repeated_documents(map(Chunk, documents), held_out)
     corpus = TextCorpus(
         documents,
@@ -120,17 +126,11 @@ def read_text_corpus(
         held_out,
         facts=(
             size_of_text("Training", *_size(documents), train),
-            size_of_text("Validation", *_size(held_out), source),
+            size_of_text("Validation", *_size(held_out), validation),
         ),
-        problems=(*text_problems(train, validation), *repeated),
+        problems=(*problems, *repeated),
     )
     return logged(corpus, log)
-
-
-def text_problems(*paths) -> tuple[str, ...]:
-    """Lines of text: what is unusual about files; a path may be None."""
-    notes = [notes_on(path, default=None) for path in paths if path is not None]
-    return tuple(itertools.chain.from_iterable(notes))
 
 
 def repeated_documents(

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.records import (
     has_keys,
     has_records,
@@ -21,8 +23,10 @@ from kseq.data.files.tables import (
     beginning,
     broken,
     cells_of_rows,
+    decoded,
     kind_of,
     names_of,
+    notes_on,
     place_of,
     rows_of_cells,
 )
@@ -40,15 +44,36 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
     Raises:
         DataError: a file cannot be read, is broken or has no text.
     """
-    documents = [t for t in texts_of(path, column) if not is_blank(t)]
-    if not documents:
-        raise DataError(f"{path} contains no text.")
+    counts = Counter()
+    documents = usable_texts(path, column, counts)
+    log_problems(text_problems(path, counts))
     return documents
+
+
+def usable_texts(
+    path: str | os.PathLike, column: str, counts: Counter
+) -> list[str]:
+    """The same; counts `documents`, and what is `blank` or `invalid` UTF-8."""
+    documents = list(documents_of(chunks_of(path, column, counts)))
+    texts = [text for text in documents if not is_blank(text)]
+    if not texts:
+        raise DataError(f"{path} contains no text.")
+    counts["documents"] += len(texts)
+    counts["blank"] += len(documents) - len(texts)
+    return texts
+
+
+def text_problems(path: str | os.PathLike, counts: Counter) -> list[str]:
+    """What is unusual about files, one line per problem."""
+    kept, left_out = counts["documents"], {"blank": counts["blank"]}
+    return notes_on(path, default=None) + reading_problems(
+        path, (kept, "documents"), left_out, counts["invalid"]
+    )
 
 
 def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
     """The documents of a file, see `read_texts`, including blank ones."""
-    return documents_of(chunks_of(path, column))
+    return documents_of(chunks_of(path, column, Counter()))
 
 
 class Chunk(NamedTuple):
@@ -75,22 +100,27 @@ def documents_of(chunks: Iterable[Chunk]) -> Iterator[str]:
             texts = []
 
 
-def chunks_of(path: str | os.PathLike, column: str = "text") -> Iterator[Chunk]:
-    """The documents of a file, see `texts_of`; large files in chunks."""
+def chunks_of(
+    path: str | os.PathLike, column: str, counts: Counter
+) -> Iterator[Chunk]:
+    """The documents of a file, see `texts_of`; large files in chunks.
+
+    Counts rows and files that are `blank`, and what is `invalid` UTF-8.
+    """
     if is_text_folder(path):
-        for _, text in texts_in_folder(path, Counter()):
+        for _, text in texts_in_folder(path, counts):
             yield Chunk(text + "\n")
         return
     for name in matching_files(path):
         if has_records(name):
-            yield from map(Chunk, _of_records(name, column))
+            yield from map(Chunk, _of_records(name, column, counts))
         elif kind_of(name):
-            yield from map(Chunk, _of_cells(name, column))
+            yield from map(Chunk, _of_cells(name, column, counts))
         else:
-            yield from _of_lines(name)
+            yield from _of_lines(name, counts)
 
 
-def _of_lines(path):
+def _of_lines(path, counts):
     """A file that is one document, without the last one of two line breaks."""
     lines, size, begins, last = [], 0, True, b""
     for number, line in enumerate(read_lines(path)):
@@ -98,21 +128,26 @@ def _of_lines(path):
             lines.append(last)
             size += len(last)
         if size >= _CHUNK:
-            yield Chunk(_joined(lines), begins, False)
+            yield Chunk(_joined(lines, counts), begins, False)
             lines, size, begins = [], 0, False
         last = line.text.replace(b"\r", b"")
     if last or (begins and not lines):
         lines.append(last)
-    yield Chunk(_joined(lines), begins)
+    yield Chunk(_joined(lines, counts), begins)
 
 
-def _joined(lines):
-    return b"".join([b"%b\n" % line for line in lines]).decode(errors="replace")
+def _joined(lines, counts):
+    text = b"".join([b"%b\n" % line for line in lines])
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return "".join(f"{decoded([line], counts)[0]}\n" for line in lines)
 
 
-def _of_records(path, column):
-    for line, record in read_records(path, [column]):
+def _of_records(path, column, counts):
+    for line, record in read_records(path, [column], counts):
         if record is None:
+            counts["blank"] += 1
             continue
         if not has_keys(record, [column]):
             raise broken(
@@ -124,7 +159,7 @@ def _of_records(path, column):
         yield without_surrogates(text).replace("\r", "")
 
 
-def _of_cells(path, column):
+def _of_cells(path, column, counts):
     def layout_of(line, cells):
         names = names_of(cells)
         if column not in names:
@@ -133,5 +168,5 @@ def _of_cells(path, column):
             )
         return Layout([place_of(line, names, column)], True)
 
-    for _, cells in cells_of_rows(rows_of_cells(path), layout_of):
-        yield cells[0].decode(errors="replace").replace("\r", "")
+    for _, cells in cells_of_rows(rows_of_cells(path), layout_of, counts):
+        yield decoded(cells, counts)[0].replace("\r", "")

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from kseq.data.files.records import (
@@ -46,22 +47,25 @@ class PairTable:
     path: str | os.PathLike
     columns: tuple[str, ...] = ()
 
-    def rows(self) -> Iterator[tuple[Line, ...]]:
+    def rows(self, counts: Counter | None = None) -> Iterator[tuple[Line, ...]]:
         """The pairs in order, including those of blank rows.
 
-        With a column of alignments, each pair has a third text.
+        With a column of alignments, each pair has a third text. Lines of JSON
+        that are `invalid` UTF-8 are counted; a cell is returned as it is.
 
         Raises:
             DataError: a table is broken or does not have the columns, or an
                 alignment is none of these words.
         """
         for path in matching_files(self.path):
-            yield from self.rows_of(path)
+            yield from self.rows_of(path, counts)
 
-    def rows_of(self, path: str) -> Iterator[tuple[Line, ...]]:
+    def rows_of(
+        self, path: str, counts: Counter | None = None
+    ) -> Iterator[tuple[Line, ...]]:
         """The same for one file."""
         if has_records(path):
-            records = read_records(path, self.columns or _DEFAULT)
+            records = read_records(path, self.columns or _DEFAULT, counts)
             return itertools.chain.from_iterable(
                 itertools.starmap(self._of_record, records)
             )

@@ -134,9 +134,9 @@ class ParallelText:
             path: of one of the files of a table; by default all are read.
             with_blank: see `usable_pairs`.
         """
-        rows = self._pairs_of_lines()
+        rows = self._pairs_of_lines(counts)
         if path is not None:
-            rows = self._table.rows_of(path)
+            rows = self._table.rows_of(path, counts)
         while block := list(itertools.islice(rows, PAIRS_OF_BLOCK)):
             counts["joined"] += sum(
                 source.is_joined or target.is_joined
@@ -192,9 +192,9 @@ class ParallelText:
     def _paths(self):
         return [path for path in (self.source, self.target) if path is not None]
 
-    def _pairs_of_lines(self) -> Iterator[tuple[Line, ...]]:
+    def _pairs_of_lines(self, counts=None) -> Iterator[tuple[Line, ...]]:
         if self.target is None:
-            return self._table.rows()
+            return self._table.rows(counts)
         return self._aligned_lines()
 
     def _aligned_lines(self) -> Iterator[tuple[Line, Line]]:

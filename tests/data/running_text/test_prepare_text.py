@@ -141,7 +141,8 @@ def test_documents_that_are_also_in_training(part_size):
             "will be too high."
             for each in counts
         ]
-        assert [*corpus.problems] == expected
+        repeated = [line for line in corpus.problems if "training" in line]
+        assert repeated == expected
         prepared = prepare_text(
             f"out{number}", train, validation, part_size=part_size, log=False
         )

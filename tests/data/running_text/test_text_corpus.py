@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from kseq.data import DataError, read_text_corpus, read_texts
+from kseq.data import (
+    DataError,
+    prepare_text,
+    read_text_corpus,
+    read_texts,
+)
 from kseq.data.running_text.brackets import SIZES
 from kseq.data.running_text.text_corpus import lines_of
 
@@ -26,6 +31,40 @@ def test_a_pattern_is_several_files(write, tmp_path):
     write("2.txt", b" \n\n")
     write("3.jsonl", b'{"text": "third"}')
     assert read_texts(tmp_path / "*") == ["first\n", "third"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "left_out", "invalid"),
+    [
+        ("a.txt", b"gr\xfcn\nb\nc\xe9\n" * 9, 0, 18),
+        ("a.jsonl", b'{"text": "gr\xfcn"}\n\n{"text": " "}', 2, 1),
+        ("a.csv", b'text\n"gr\xfcn\xfc"\n\n" "\nb\n', 2, 1),
+        ("folder", {"a.txt": b"gr\xfcn", "b.txt": b"", "c.txt": b"\n"}, 2, 1),
+    ],
+)
+def test_what_is_left_out_and_invalid_is_counted(
+    write, tmp_path, caplog, name, content, left_out, invalid
+):
+    path = tmp_path / name
+    if isinstance(content, dict):
+        path.mkdir()
+        for inner, text in content.items():
+            (path / inner).write_bytes(text)
+    else:
+        path.write_bytes(content)
+    count = len(read_texts(path))
+    expected = [f"{invalid} lines are not valid UTF-8"]
+    if left_out:
+        total = count + left_out
+        expected.insert(0, f"{left_out} of {total} documents are left out")
+    for problems in (
+        caplog.messages,
+        read_text_corpus(path, log=False).problems,
+        prepare_text(tmp_path / "prepared", path, log=False).problems,
+    ):
+        assert len(problems) == len(expected)
+        for problem, part in zip(problems, expected, strict=True):
+            assert part in problem
 
 
 def test_records_are_documents(write):

@@ -1,4 +1,5 @@
 import gzip
+from collections import Counter
 
 import pytest
 
@@ -69,6 +70,18 @@ def test_invalid_utf8_is_counted_and_logged_once(write, caplog):
 
     assert report == TextReport(pairs=3, invalid=2)
     assert caplog.text.count("2 of 3 pairs are not valid UTF-8") == 1
+
+
+def test_invalid_utf8_of_json_is_counted(write, caplog):
+    lines = b'{"source": "gut", "target": "g\xffd"}\n{"source": "a"' + (
+        b', "target": ["b", "c"]}'
+    )
+    text = ParallelText(write("a.jsonl", lines))
+    assert text.check() == TextReport(pairs=3, invalid=1)
+    assert "1 of 3 pairs are not valid UTF-8" in caplog.text
+    counts = Counter()
+    list(text.usable_blocks(counts, text.source))  # how a process prepares it
+    assert counts["invalid"] == 1
 
 
 def test_a_warning_is_one_line_whatever_the_name_of_the_file(write, caplog):
