@@ -90,7 +90,7 @@ def _read_examples(model, options):
             f"{text}: there is no pair to evaluate on; {left_out} have a line "
             f"over {LONGEST_LINE} bytes."
         )
-    problems = text.notes()
+    problems = text.notes() + report.problems(text, of_left_out=False)
     if report.too_long:
         problems.append(
             f"{text}: {left_out} are left out of the scores: a line is over "

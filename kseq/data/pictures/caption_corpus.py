@@ -9,6 +9,7 @@ import numpy as np
 
 from kseq.data.files.corpora import (
     facts_and_problems,
+    log_problems,
     logged,
     refuse_without_train,
 )
@@ -275,7 +276,9 @@ def read_captions(path, stored, columns=(), plain=False) -> Captions:
     Raises:
         DataError: the table is broken, or a picture has no features.
     """
-    return CaptionTable(path, columns, plain).of(stored, None)
+    table = CaptionTable(path, columns, plain)
+    log_problems(table.problems)
+    return table.of(stored, None)
 
 
 def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
@@ -291,6 +294,7 @@ def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
         DataError: the table is broken, or there is no such picture.
     """
     [table] = read_caption_tables(path, None, columns, plain, images=folder)
+    log_problems(table.problems)
     pictures = pictures_of([table], folder)
     captions = table.captions
     return Captions(list(captions), list(captions.values()), picture=pictures)

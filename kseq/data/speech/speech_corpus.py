@@ -9,6 +9,7 @@ import numpy as np
 
 from kseq.data.files.corpora import (
     facts_and_problems,
+    log_problems,
     logged,
     refuse_without_train,
 )
@@ -285,6 +286,7 @@ def read_transcripts(
         DataError: the table is broken, or a recording is not there.
     """
     [table] = read_tables(path, None, columns, audio, stored)
+    log_problems(table.problems)
     if stored is not None:
         return table.of(stored, None, math.inf)
     folder = recordings_of([table], audio, sample_rate, resample)

@@ -37,9 +37,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write_table(names=NAMES, texts=TEXTS, path="table.tsv"):
+def write_table(names=NAMES, texts=TEXTS, path="table.tsv", encoding="utf-8"):
     rows = map("\t".join, zip(names, texts, strict=True))
-    with open(path, "w") as file:
+    with open(path, "w", encoding=encoding) as file:
         file.write("\n".join(rows))
     return path
 
@@ -435,6 +435,14 @@ def test_options_that_exclude_each_other():
         read_speech_corpus("table.tsv", features="a.npz", audio=".")
     with pytest.raises(DataError, match="audio needs train"):
         read_speech_corpus(audio=".")
+
+
+def test_what_is_left_out_of_an_evaluation_is_said(caplog):
+    write_table(texts=["", "gr\xfcn", *TEXTS[2:]], encoding="latin-1")
+    found = read_transcripts("table.tsv")
+    assert len(found.texts) == 11
+    assert "1 transcripts are left out: they are blank" in caplog.text
+    assert "1 lines are not valid UTF-8" in caplog.text
 
 
 def test_transcripts_of_a_file_to_evaluate():
