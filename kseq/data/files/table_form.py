@@ -14,6 +14,7 @@ _LOOKED_AT = 100  # rows, for the delimiter
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LONGEST_ROW = 2**20  # bytes of a row with line ends in a cell
 _CELL = re.compile(rb'"(?:[^"]|"")*+"|[^"\t]*+')
+_DECLARATION = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*$', re.IGNORECASE)
 _NUMBER = re.compile(rb"[-+]?[\d.]*(?:[eE][-+]?\d+)?")
 
 
@@ -24,18 +25,21 @@ class TableForm(NamedTuple):
         delimiter: str, between cells.
         has_quotes: bool, whether cells can be quoted as in RFC 4180.
         note: str, how the format differs from what the name says, or "".
+        skipped: int, lines before the first row.
     """
 
     delimiter: str = "\t"
     has_quotes: bool = False
     note: str = ""
+    skipped: int = 0
 
 
 def form_of(path: str, kind: str | None) -> TableForm:
     """Detects the format of a TSV or CSV from its rows.
 
     The cells of a CSV are separated by commas, or by a different character if
-    that gives columns and commas do not. In a TSV quotes are text, unless all
+    that gives columns and commas do not, or by that of a first line `sep=;`,
+    which is for spreadsheets and no row. In a TSV quotes are text, unless all
     of them follow RFC 4180: around a whole cell, doubled inside, and around
     each cell that needs them.
 
@@ -67,9 +71,14 @@ def _form_of_csv(path):
     texts = [
         line.replace(b"\r", b"").decode(errors="replace") for line in lines
     ]
-    best = max(_DELIMITERS, key=lambda sign: _agreement(texts, sign))
+    declared = _DECLARATION.match(texts[0])
+    if declared:
+        best = declared[1]
+    else:
+        best = max(_DELIMITERS, key=lambda sign: _agreement(texts, sign))
     note = f"columns are separated by {_DELIMITERS[best]}, not by commas."
-    return TableForm(best, True, "" if best == "," else note)
+    note *= best != ","
+    return TableForm(best, True, note, skipped=1 if declared else 0)
 
 
 def _agreement(texts, delimiter) -> float:

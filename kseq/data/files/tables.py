@@ -1,6 +1,7 @@
 """Tables: the cells of TSV and CSV."""
 
 import csv
+import itertools
 import os
 import re
 import shlex
@@ -57,7 +58,7 @@ def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:
         DataError: a quote of a CSV is wrong.
     """
     form = form_of(path, kind_of(path) or "tsv")
-    lines = read_lines(path)
+    lines = itertools.islice(read_lines(path), form.skipped, None)
     if form.has_quotes:
         return _quoted_rows(lines, form.delimiter)
     return ((line, _tsv_cells(line.text)) for line in lines)

@@ -52,6 +52,20 @@ def test_a_tsv_of_a_program_is_read_without_its_quotes(write, quoting, end):
     assert note in read_corpus([path], log=False).describe()
 
 
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("line", ["sep={}", '"SEP={}"', "sep={0}{0}{0}"])
+def test_a_line_for_spreadsheets_is_no_row(write, sign, line):
+    rows = written(ROWS[1:2], delimiter=sign)
+    path = write("a.csv", f"\ufeff{line.format(sign)}\r\n".encode() + rows)
+    assert pairs_of(path) == [(b"plain", b"einfach")]
+    assert len(ParallelText(path).notes()) == (sign != ",")
+    broken = write("b.csv", f"sep={sign}\na{sign}b\nc\n".encode())
+    with pytest.raises(DataError, match=r"b\.csv:3: expected 2 columns"):
+        ParallelText(broken).check()
+    with pytest.raises(DataError, match="no pair to train on"):
+        ParallelText(write("c.csv", f"sep={sign}".encode())).check()
+
+
 def test_cells_that_are_all_in_quotes(write):
     rows = written(
         [(1, "so good"), (2, "bad"), (3, "fair")],
