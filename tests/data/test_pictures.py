@@ -26,12 +26,12 @@ def encoded(format, picture=None, **options):
     return file.getvalue()
 
 
-def with_orientation(orientation, endian=None):
+def with_orientation(orientation, endian=None, format="JPEG"):
     exif = Image.Exif()
     exif.endian = endian or exif.endian
     exif[ORIENTATION] = orientation
     exif[0x010F] = "a maker of cameras"
-    return encoded("JPEG", exif=exif, quality=95)
+    return encoded(format, exif=exif, quality=95)
 
 
 def png_of(height, width):
@@ -65,8 +65,9 @@ def preprocess():
 
 
 @pytest.mark.parametrize("endian", ["<", ">"])
-def test_a_picture_is_turned_upright(preprocess, endian):
-    images = [with_orientation(n, endian) for n in range(1, 9)]
+@pytest.mark.parametrize("format", ["JPEG", "PNG"])
+def test_a_picture_is_turned_upright(preprocess, endian, format):
+    images = [with_orientation(n, endian, format) for n in range(1, 9)]
     found = preprocess(images)["inputs"]["source"].numpy()
     for number, image in enumerate(images, start=1):
         assert int(picture_header(tf.constant(image))["orientation"]) == number

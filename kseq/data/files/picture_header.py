@@ -7,6 +7,7 @@ MOST_PIXELS = 2**26  # of a picture: its decoded bytes fit into memory
 _JPEG, _PNG = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"
 _END_OF_PNG = b"IEND\xaeB`\x82"
 _EXIF = b"Exif\0\0"
+_BYTE_ORDERS = b"II*\0", b"MM\0*"  # a TIFF begins with one of these
 _ORIENTATION = 0x0112  # a tag of EXIF
 _UPRIGHT = 1
 _MOST_SEGMENTS = 2000  # before the picture; a hostile file has millions
@@ -40,13 +41,14 @@ def picture_header(image):
     found = _jpeg_header(content, is_jpeg)
     height = tf.where(is_png, _number(content, 20, 4), found["height"])
     width = tf.where(is_png, _number(content, 16, 4), found["width"])
+    exif = tf.where(is_png, _exif_of_png(image), found["exif"])
     pixels = tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
     fits = (height > 0) & (width > 0) & (pixels <= MOST_PIXELS)
     return {
         "is_picture": (is_jpeg | (is_png & (parts > 1))) & fits,
         "height": height,
         "width": width,
-        "orientation": _orientation(content, found["exif"]),
+        "orientation": _orientation(content, exif),
     }
 
 
@@ -120,6 +122,18 @@ def _jpeg_header(content, is_jpeg):
         maximum_iterations=_MOST_SEGMENTS,
     )
     return found
+
+
+def _exif_of_png(image):
+    """The position of EXIF, 0 if there is none."""
+    start = tf.constant(0)
+    for order in _BYTE_ORDERS:
+        # Four bytes of the compressed pixels could be the name of the chunk.
+        before = tf.strings.split(image, b"eXIf" + order)
+        is_there = tf.size(before) > 1
+        found = tf.strings.length(before[0]) + len(b"eXIf")
+        start = tf.where(is_there, found, start)
+    return start
 
 
 def _orientation(content, start):
