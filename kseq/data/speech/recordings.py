@@ -41,7 +41,8 @@ def read_recording(
     Such a file is returned as it is. WAV files of other sample formats, FLAC,
     Ogg, MP3 and some others are converted by the library soundfile to 16 bits
     and one channel, the mean of all. If the header says that there are no
-    samples, because the recorder was interrupted, those that follow are used.
+    samples, because the recorder was interrupted, those that follow are used;
+    of a truncated WAV file those that are there.
 
     Args:
         path: of the file.
@@ -58,6 +59,7 @@ def read_recording(
     audio = read_file(path) if content is None else content
     found = _look_at(audio)
     rate = found.rate
+    note = _note_on_size(audio, found)
     is_unfinished = _size_in_header(audio, found) in _UNFINISHED
     if not rate:
         if is_unfinished:
@@ -79,11 +81,8 @@ def read_recording(
         raise DataError(
             f"{path} is silent." if found.size else f"{path} has no samples."
         )
-    if notes is not None and is_unfinished and found.size:
-        notes.append(
-            f"{path} is unfinished: its header does not say how long it is. "
-            "All samples that it has are used."
-        )
+    if notes is not None and note and found.size:
+        notes.append(f"{path} is {note} All samples that it has are used.")
     return audio
 
 
@@ -158,6 +157,17 @@ def _converted(path, audio, sample_rate) -> bytes:
 def _size_in_header(audio, found) -> bytes:
     is_wav = audio.startswith(b"RIFF") and found.start
     return audio[found.start - 4 : found.start] if is_wav else b""
+
+
+def _note_on_size(audio, found) -> str:
+    """What is wrong with the number of bytes in the header, or ""."""
+    header = _size_in_header(audio, found)
+    if header in _UNFINISHED:
+        return "unfinished: its header does not say how long it is."
+    size, there = int.from_bytes(header, "little"), len(audio) - found.start
+    if size <= there:
+        return ""
+    return f"truncated: it has {there} of {size} bytes of samples."
 
 
 def _finished(audio, found) -> bytes:

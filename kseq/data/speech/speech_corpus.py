@@ -194,7 +194,7 @@ def corpus_of_tables(
     problems = [line for table in tables for line in table.problems]
     problems += notes[:_MOST_NOTES]
     if more := len(notes[_MOST_NOTES:]):
-        problems.append(f"{more} more recordings are unfinished.")
+        problems.append(f"{more} more recordings are unfinished or truncated.")
     problems += overlap(np.isin(judged.numbers, trained.numbers), "recording")
     return SpeechCorpus(
         *(trained, judged, judged),

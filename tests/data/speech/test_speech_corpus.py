@@ -19,6 +19,7 @@ from kseq.data import (
     tokenize_pairs,
     training_batches,
 )
+from kseq.data.speech.recordings import read_recording
 from kseq.user_error import UserError
 from tests.data.tar import tar
 from tests.data.wav import tone, wav
@@ -208,6 +209,31 @@ def test_a_recorder_that_was_cut_off(folder):
     problem, note = corpus.problems
     assert "they are without samples, such as '1.wav' in line 2" in problem
     assert note.startswith("0.wav is unfinished: its header does not say")
+
+
+def test_truncated_recordings_are_named(folder):
+    """Downloads that were cut: their transcripts are longer than they are."""
+    for name in NAMES[:7]:
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[:-101])
+    size = len(content) - 44
+    for corpus in (
+        read_speech_corpus("table.tsv"),
+        prepare_speech("prepared", "table.tsv"),
+    ):
+        *notes, more = corpus.problems
+        assert len(notes) == 5
+        assert more == "2 more recordings are unfinished or truncated."
+        assert any(
+            line.startswith(f"{name} is truncated: it has ")
+            for line in notes
+            for name in NAMES[:7]
+        )
+    notes = []
+    read_recording("6.wav", notes=notes)
+    assert notes[0].startswith(
+        f"6.wav is truncated: it has {size - 101} of {size} bytes of samples."
+    )
 
 
 def test_recordings_of_any_kind_are_resampled(folder):
