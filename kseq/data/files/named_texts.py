@@ -34,6 +34,7 @@ from kseq.data.files.tables import (
     notes_on,
     place_of,
     rows_of_cells,
+    two_names,
 )
 from kseq.data.files.tar_members import TarMember, is_tar, tar_rows
 from kseq.data.files.text_files import LONGEST_LINE, Line, matching_files
@@ -177,6 +178,10 @@ def named_rows(
     Raises:
         DataError: a table is broken or does not have the columns.
     """
+    if columns:
+        columns = two_names(
+            columns, f"the {known.name}'s and the {known.text}'s"
+        )
     for path in matching_files(pattern):
         yield from _rows(path, tuple(columns), known, counts)
 

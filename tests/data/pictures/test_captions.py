@@ -127,6 +127,11 @@ def test_columns_are_chosen(folder):
     for columns in (("x", "y"), ("2", "3")):
         found, *_ = read_named_texts("a.csv", columns)
         assert found.pop("1.jpg") == ["A dog"]
+    for name in ("a.csv", "a.jsonl"):
+        (folder / "a.jsonl").write_text('{"x": "1.jpg", "y": "A dog"}')
+        for columns in (("x",), ("x", "y", "id"), ("x", "x")):
+            with pytest.raises(DataError, match="takes two different names"):
+                read_named_texts(name, columns)
 
 
 @pytest.mark.parametrize(
