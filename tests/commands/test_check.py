@@ -104,6 +104,7 @@ def test_numbers_of_text(capsys):
         "Training text: 45 characters in 19 documents (a.csv)",
         "Validation text: 5 characters in 2 documents (held out of training: "
         "the end)",
+        "a.csv: 1 of 21 documents are left out: 1 blank.",
     ]
 
 
