@@ -29,7 +29,9 @@ def _figure(weights, sources, targets):
     rows, columns = len(targets), len(sources)
     figure = new_figure(2.3 + 0.3 * columns, 1.8 + 0.3 * rows)
     axes = figure.add_subplot()
-    image = axes.imshow(weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    if weights.size:  # a blank text has an answer without tokens
+        image = axes.imshow(weights, cmap="Greys", vmin=0, vmax=1)
+        figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
     # A token may hold a dollar, which would begin a formula.
     axes.set_xticks(range(columns), sources, rotation=90, parse_math=False)
     axes.set_yticks(range(rows), targets, parse_math=False)
@@ -37,7 +39,6 @@ def _figure(weights, sources, targets):
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.set(xlabel="source", ylabel="answer")
-    figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
     return figure
 
 

@@ -25,8 +25,11 @@ def figure_to_png(figure):
     """Draws a figure; gives its PNG image, bytes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    # The layout may put labels of axes with square cells out of the figure.
+    square = any(axes.get_aspect() != "auto" for axes in figure.axes)
+    bounds = "tight" if square else None
     file = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(file)
+    FigureCanvasAgg(figure).print_figure(file, bbox_inches=bounds)
     return file.getvalue()
 
 

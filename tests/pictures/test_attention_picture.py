@@ -4,8 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from matplotlib import font_manager, image
-from matplotlib.ft2font import FT2Font
+from matplotlib import image
 
 from kseq.pictures import attention_picture, figures
 
@@ -54,23 +53,28 @@ def test_axes_have_titles_and_words_their_spaces(monkeypatch):
     assert names == ["␣", "  a", "</s>"]
 
 
-def test_a_letter_is_drawn_with_a_font_that_has_it(monkeypatch):
-    """Fonts of the machine, here with one that has a Chinese letter."""
-    default = font_manager.findfont("DejaVu Sans")
-    other = font_manager.FontEntry(fname=default, name="DejaVu Serif")
-    charmap = FT2Font(default).get_charmap()
+@pytest.mark.parametrize(("rows", "columns"), [(12, 9), (12, 3), (1, 39)])
+@pytest.mark.parametrize("token", ["9", "Donaudampf"])
+def test_no_label_is_cut(rows, columns, token):
+    png = attention_picture(
+        np.ones((rows, columns)), ["▁a"] * columns, [token] * rows
+    )
+    picture = pixels(png)
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert edge.min() == 1  # all of it white
 
-    def letters_of(font):
-        return set(map(chr, charmap)) | ({"日"} if font is other else set())
 
-    listed = font_manager.fontManager.ttflist
-    listed = [font for font in listed if font.name == "DejaVu Sans"]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", [*listed, other])
-    monkeypatch.setattr(figures, "_letters_of", letters_of)
-    monkeypatch.setattr(figures, "_families", {})
+@pytest.mark.parametrize("sources", [["</s>"], []])
+def test_an_empty_answer_has_a_picture_without_a_warning(sources):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert attention_picture(np.zeros((0, len(sources))), sources, [])
+
+
+def test_a_letter_is_drawn_with_a_font_that_has_it(chinese, monkeypatch):
     axes = drawn(monkeypatch, ["日本"], ["a"])
     [label] = axes.get_xticklabels()
-    assert label.get_family() == ["DejaVu Sans", "DejaVu Serif"]
+    assert label.get_family() == chinese
     assert figures._families["本"] is None
 
 
