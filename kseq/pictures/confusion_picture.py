@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kseq.pictures.figures import figure_to_png, new_figure
+from kseq.pictures.figures import figure_to_png, font_fallback, new_figure
 from kseq.terminal import single_line
 
 _SIDE = 14  # inches, at most, of the matrix
@@ -27,7 +27,11 @@ def confusion_picture(confusion, classes):
     Returns:
         A PNG image, bytes.
     """
-    confusion = np.asarray(confusion)
+    with font_fallback(classes):
+        return figure_to_png(_figure(np.asarray(confusion), classes))
+
+
+def _figure(confusion, classes):
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     size = len(classes)
     longest = len(f"{confusion.max():,}")
@@ -61,7 +65,7 @@ def confusion_picture(confusion, classes):
                 va="center",
             )
 
-    return figure_to_png(figure)
+    return figure
 
 
 def _short(name):

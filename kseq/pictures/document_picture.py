@@ -2,10 +2,15 @@
 
 import bisect
 import heapq
+import itertools
 import unicodedata
 from typing import NamedTuple
 
-from kseq.pictures.figures import figure_to_png, ignore_missing_glyphs
+from kseq.pictures.figures import (
+    figure_to_png,
+    font_fallback,
+    ignore_missing_glyphs,
+)
 
 # The shade of a word by the least ratio of its share of the attention to the
 # largest share in the document. Dark text is readable on each.
@@ -92,6 +97,12 @@ def document_picture(document, title):
     Reference:
         Yang et al. 2016, aclanthology.org/N16-1174, figure 5.
     """
+    words = itertools.chain(*document.words)
+    with font_fallback([title, "…", *words]):
+        return figure_to_png(_figure(document, title))
+
+
+def _figure(document, title):
     from matplotlib.figure import Figure
 
     figure = Figure(dpi=_INCH)
@@ -120,7 +131,7 @@ def document_picture(document, title):
     y = _draw_plainly(axes, note, y, font=_SMALL, color=MUTED) + _EDGE
     axes.set(xlim=(0, _WIDTH), ylim=(y, 0))
     figure.set_size_inches(_WIDTH / _INCH, y / _INCH)
-    return figure_to_png(figure)
+    return figure
 
 
 def _draw_plainly(axes, text, y, font, color=INK):

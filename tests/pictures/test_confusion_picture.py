@@ -8,6 +8,7 @@ from matplotlib import image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from kseq.pictures.confusion_picture import confusion_picture
+from kseq.pictures.figures import ignore_missing_glyphs
 
 module = importlib.import_module("kseq.pictures.confusion_picture")
 
@@ -70,6 +71,13 @@ def test_counts_can_be_read_on_each_shade(drawn):
         ink = {"white": (1, 1, 1), "black": (0, 0, 0)}[text.get_color()]
         dark, light = sorted([luminance(shade), luminance(ink)])
         assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_a_letter_is_drawn_with_a_font_that_has_it(drawn, chinese):
+    with ignore_missing_glyphs():
+        axes = drawn([[1, 0], [0, 1]], ["日", "b"])
+    for label in (axes.get_xticklabels()[0], axes.get_yticklabels()[0]):
+        assert label.get_family() == chinese
 
 
 def test_many_classes_have_a_picture_that_can_be_shown(drawn):

@@ -12,6 +12,7 @@ from kseq.pictures.document_picture import (
     document_picture,
     shade_levels,
 )
+from kseq.pictures.figures import ignore_missing_glyphs
 from kseq.serving import ExplainedDocument
 
 module = importlib.import_module("kseq.pictures.document_picture")
@@ -159,6 +160,14 @@ def test_the_first_word_of_right_to_left_text_is_on_the_right(drawn):
     axes = drawn(document_of(["بيت", " كبير"], ["large", " house"]))
     assert box_of(axes, "بيت").x0 > box_of(axes, "كبير").x1
     assert box_of(axes, "large").x1 < box_of(axes, "house").x0
+
+
+def test_a_letter_is_drawn_with_a_font_that_has_it(drawn, chinese):
+    with ignore_missing_glyphs():
+        axes = drawn(document_of(["日", " a"]), title="日")
+    families = [text.get_fontfamily() for text in axes.texts]
+    assert len(families) > 3
+    assert all(family == chinese for family in families)
 
 
 def test_of_a_long_document_the_strongest_sentences_are_drawn(drawn):
