@@ -48,8 +48,9 @@ def learning_curve_picture(rows):
         figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
     ):
         for name, curve in curves.items():
-            color, marker = _STYLES[name]
-            axes.plot(*curve, marker, color=color, label=name)
+            color, style = _STYLES[name]
+            single = len(curve[0]) == 1  # a line of one point is invisible
+            axes.plot(*curve, "." if single else style, color=color, label=name)
         axes.set(xlabel="steps", ylabel=label)
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].legend(frameon=False)

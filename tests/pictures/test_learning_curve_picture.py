@@ -38,6 +38,12 @@ def test_last_values_count_and_others_are_left_out(drawn):
     assert line.get_xydata().tolist() == [[50, 2.5], [100, 1.5]]
 
 
+def test_a_single_loss_is_a_point(drawn):
+    learning_curve_picture([*TRAINING[:1], VALIDATION])
+    training, validation = drawn.axes[0].lines
+    assert (training.get_marker(), validation.get_marker()) == (".", ".")
+
+
 @pytest.mark.parametrize("rows", [[], [{"step": 5, "val_bleu": 3.0}]])
 def test_nothing_without_a_loss(rows):
     assert learning_curve_picture(rows) is None
