@@ -172,7 +172,7 @@ def _add_predict(commands):
         type=reader(PositiveInt),
         metavar="N",
         help="of N candidates, those of the beam or samples, the one with the "
-        "highest mean chrF to the others",
+        "highest mean chrF to all of them",
     )
     command.add_argument(
         "--n-best",
@@ -208,7 +208,7 @@ def _add_chat(commands):
     command = _command(commands, "chat", "chat with a dialogue model")
     _add_path(command, model_path)
     _add_more_runs(command)
-    add_search(command)
+    add_search(command, chats=True)
     add_allow_op(command)
 
 

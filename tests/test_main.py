@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -383,3 +384,21 @@ def test_recipes_are_listed_and_copied(tmp_path, monkeypatch, capfd):
     assert part.read_text() == "of the user"
     assert (tmp_path / "translate_transformer.py").stat().st_size > 1000
     assert cli.main(["recipes", "copy", "translate_transformer"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "defaults"),
+    [
+        ("predict", ("1", "0, all", "1", "0")),
+        ("chat", ("0.7", "0, all", "0.9", "a random one")),
+    ],
+)
+def test_the_help_has_the_defaults_of_sampling(command, defaults, capsys):
+    """`kseq chat` samples without --sample, and differently."""
+    assert cli.main([command, "--help"]) == 0
+    printed = " ".join(capsys.readouterr().out.split("options:")[1].split())
+    names = "temperature", "top-k", "top-p", "seed"
+    for name, default in zip(names, defaults, strict=True):
+        [text] = re.findall(rf"--{name} X (.*?)(?: --(?!sample)|$)", printed)
+        assert text.endswith(f"; default: {default}")
+        assert ("with --sample" in text) == (command == "predict")

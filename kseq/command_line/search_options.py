@@ -12,6 +12,8 @@ from kseq.command_line.option_types import (
 from kseq.user_error import UserError
 
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+# Of `kseq chat`, which samples unless another search is chosen.
+CHAT_SAMPLING = {"temperature": 0.7, "top_p": 0.9}
 OF_BEAM = (
     *("beam_size", "patience", "coverage_penalty", "num_groups", "diversity"),
 )
@@ -21,8 +23,13 @@ _FIELDS = (
 )
 
 
-def add_search(command):
-    """Adds the options for the weights of a run and for the search."""
+def add_search(command, chats=False):
+    """Adds the options for the weights of a run and for the search.
+
+    Args:
+        command: parser.
+        chats: bool, whether it is `kseq chat`, which samples by default.
+    """
     add_weights(command)
     command.add_argument(
         "--beam-size",
@@ -74,14 +81,22 @@ def add_search(command):
     ):
         # None, not False, if it is not given.
         command.add_argument(flag, action="store_const", const=True, help=help)
-    for flag, kind, help in (
-        ("--temperature", NonNegativeFloat, "logits are divided by it"),
-        ("--top-k", NonNegativeInt, "from the k most likely tokens; 0: all"),
-        ("--top-p", NonNegativeFloat, "from the smallest set of probability p"),
-        ("--seed", NonNegativeInt, "the same seed draws the same answers"),
+    defaults = {"temperature": 1, "top_k": "0, all", "top_p": 1, "seed": 0}
+    if chats:
+        defaults |= CHAT_SAMPLING | {"seed": "a random one"}
+    for name, kind, help in (
+        ("temperature", NonNegativeFloat, "logits are divided by it"),
+        ("top_k", NonNegativeInt, "from the k most likely tokens"),
+        ("top_p", NonNegativeFloat, "from the smallest set of probability p"),
+        ("seed", NonNegativeInt, "the same seed draws the same answers"),
     ):
-        help = f"with --sample: {help}"
-        command.add_argument(flag, type=reader(kind), metavar="X", help=help)
+        when = "of sampling" if chats else "with --sample"
+        command.add_argument(
+            option(name),
+            type=reader(kind),
+            metavar="X",
+            help=f"{when}: {help}; default: {defaults[name]}",
+        )
 
 
 def add_weights(command):

@@ -5,7 +5,11 @@ import os
 import random
 import sys
 
-from kseq.command_line.search_options import chooses_search, given_search
+from kseq.command_line.search_options import (
+    CHAT_SAMPLING,
+    chooses_search,
+    given_search,
+)
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
@@ -16,7 +20,6 @@ from kseq.user_error import UserError
 _REMEMBERED = 100  # turns; a model reads fewer
 _RESET = "/reset"
 _NOTE = f"{_RESET} clears the conversation; Ctrl-D exits."
-_SAMPLING = {"temperature": 0.7, "top_p": 0.9}
 
 
 def run(options):
@@ -57,7 +60,7 @@ def _choose_sampling(options, model):
     if (not can or answers_from_a_list) and not given_search(options):
         return
     options.sample = True
-    for name, value in _SAMPLING.items():
+    for name, value in CHAT_SAMPLING.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
     if options.seed is None:
