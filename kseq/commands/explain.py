@@ -29,9 +29,10 @@ def run(options):
     folder = _folder(model, options)
     predictor = open_predictor(options)
     predictor.explain([])  # a model without attention refuses before the input
-    explanations = _explanations(
-        predictor, inputs_of, folder, options.batch_size
-    )
+    stdin = standard_input()
+    size, is_text = options.batch_size or _CHUNK, model.source.has_tokenizer
+    chunks = counted(read_chunks(stdin, size, is_text), stdin, "Explaining")
+    explanations = _explanations(predictor, chunks, inputs_of, folder)
     first = next(explanations, None)
     if first is None:
         raise UserError("there is no line in the input.")
@@ -51,12 +52,10 @@ def _folder(model, options):
     return MediaFolder(options.images, read_picture, "picture")
 
 
-def _explanations(predictor, inputs_of, folder, batch_size):
+def _explanations(predictor, chunks, inputs_of, folder):
     """Explains line by line, so that not all of them are kept."""
     number = 0
-    stdin = standard_input()
-    chunks = read_chunks(stdin, size=batch_size or _CHUNK)
-    for lines in counted(chunks, stdin, "Explaining"):
+    for lines in chunks:
         for line, explanation in zip(
             lines, predictor.explain(inputs_of(lines)), strict=True
         ):

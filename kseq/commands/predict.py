@@ -11,10 +11,12 @@ from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     above_the_answers,
     chunk_size,
+    count_invalid,
     counted,
     read_chunks,
     standard_input,
     warn_if_cut,
+    warn_of_invalid,
 )
 from kseq.data import read_lines
 from kseq.data.files.text_files import BYTE_ORDER_MARK, refuse_utf_16
@@ -39,7 +41,8 @@ def run(options):
     glossary = options.glossary and Glossary(options.glossary)
     number = 0
     stdin = standard_input()
-    chunks = read_chunks(stdin, size=chunk_size(options.batch_size))
+    size, is_text = chunk_size(options.batch_size), model.source.has_tokenizer
+    chunks = read_chunks(stdin, size, is_text)
     for lines in counted(chunks, stdin, "Predicting"):
         prefix = prefixes and prefixes.take(len(lines))
         of_text = {}  # answers of other kinds have no phrases
@@ -123,6 +126,7 @@ def _answer_markup(predictor):
     with open(standard_input(), "rb", closefd=False) as file:
         data = file.read()
     refuse_utf_16("Standard input", data)
+    warn_of_invalid(count_invalid(data.split(b"\n")))
     document = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     with progress("Predicting", unit="sentences") as advance:
         [answer] = predictor.markup([document], advance)

@@ -7,6 +7,7 @@ import select
 import stat
 import sys
 
+from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
@@ -41,7 +42,7 @@ def standard_input():
     )
 
 
-def read_chunks(descriptor, size):
+def read_chunks(descriptor, size, is_text=False):
     """Reads lines, split at newlines only.
 
     A chunk is also yielded when no more input is available yet, so that the
@@ -51,6 +52,8 @@ def read_chunks(descriptor, size):
     Args:
         descriptor: int, of a file, pipe or terminal.
         size: int, the largest number of lines in a chunk.
+        is_text: bool, whether to say at the end how many lines are not valid
+            UTF-8.
 
     Yields:
         Lists of bytes.
@@ -58,6 +61,30 @@ def read_chunks(descriptor, size):
     Raises:
         DataError: if the text is UTF-16 or UTF-32.
     """
+    invalid = 0
+    for chunk in _chunks(descriptor, size):
+        yield chunk
+        if is_text:
+            invalid += count_invalid(chunk)
+    warn_of_invalid(invalid)
+
+
+def count_invalid(lines):
+    """How many lines are not valid UTF-8, without those that were cut."""
+    return sum(
+        line.decode(errors="replace").encode() != line
+        for line in lines
+        if len(line) <= LONGEST_LINE
+    )
+
+
+def warn_of_invalid(count):
+    """Says on standard error how many lines of the input are not UTF-8."""
+    for problem in reading_problems("Standard input", (0, ""), {}, count):
+        print(problem, file=sys.stderr)
+
+
+def _chunks(descriptor, size):
     chunk, line = [], b""
     data = os.read(descriptor, LONGEST_LINE)
     refuse_utf_16("Standard input", data.partition(b"\n")[0])

@@ -275,6 +275,8 @@ def test_tags_are_kept(run, export, predict, refused, tmp_path):
     tags = re.compile(r"<script>.*</script>|<[^<>]*>|\{n\}")
     assert sorted(tags.findall(answer)) == sorted(tags.findall(MARKUP))
     assert tags.sub("", answer).split() == " ".join(texts).split()
+    _, notes = predict(run, b"<p>a\n\xfc</p>\n", "--markup")
+    assert "1 line is not valid UTF-8" in notes
     assert predict(run, b"", "--markup")[0] == [""]
     assert predict(run, b" <p>\n", "--markup")[0] == [" <p>"]
     message = refused("predict", run, "--markup", "--n-best", "2")

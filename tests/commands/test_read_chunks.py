@@ -39,6 +39,22 @@ def test_utf_16_is_one_message(tmp_path, encoding):
     assert "iconv" in str(caught.value)
 
 
+def test_lines_that_are_not_utf_8_are_counted(tmp_path, capfd):
+    text = "grün, \ufffd\n".encode()  # a character that can be there itself
+    cut = b"x" * LONGEST_LINE + "ü\n".encode()  # within its last character
+    (tmp_path / "input").write_bytes(
+        text + text.decode().encode("cp1252", "replace") * 2 + cut
+    )
+    for is_text in (False, True):
+        with open(tmp_path / "input") as file:
+            chunks = list(read_chunks(file.fileno(), 2, is_text))
+        assert [len(chunk) for chunk in chunks] == [2, 2]
+        assert capfd.readouterr().err == is_text * (
+            "Standard input: 2 lines are not valid UTF-8; invalid bytes "
+            "become U+FFFD.\n"
+        )
+
+
 def test_chunks_come_as_soon_as_they_are_there():
     read, write = os.pipe()
     os.write(write, b"one\ntwo\nthr")

@@ -17,8 +17,8 @@ def reading_problems(name, kept, left_out, invalid=0):
             f"{reasons}."
         )
     if invalid:
+        which = "1 line is" if invalid == 1 else f"{invalid} lines are"
         lines.append(
-            f"{name}: {invalid} lines are not valid UTF-8; invalid bytes "
-            "become U+FFFD."
+            f"{name}: {which} not valid UTF-8; invalid bytes become U+FFFD."
         )
     return lines

@@ -67,7 +67,7 @@ def test_what_is_left_out_is_counted(write, caplog):
     assert blank == f"{path}: 1 blank turns are left out."
     caplog.clear()
     read_dialogues(write("b", b"a\n\xff\n"))
-    assert "1 lines are not valid UTF-8" in caplog.text
+    assert "1 line is not valid UTF-8" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_what_is_left_out_and_invalid_is_counted(
     else:
         path.write_bytes(content)
     count = len(read_texts(path))
-    expected = [f"{invalid} lines are not valid UTF-8"]
+    expected = [f"{invalid} line"]
     if left_out:
         total = count + left_out
         expected.insert(0, f"{left_out} of {total} documents are left out")

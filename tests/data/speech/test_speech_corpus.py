@@ -468,7 +468,7 @@ def test_what_is_left_out_of_an_evaluation_is_said(caplog):
     found = read_transcripts("table.tsv")
     assert len(found.texts) == 11
     assert "1 transcripts are left out: they are blank" in caplog.text
-    assert "1 lines are not valid UTF-8" in caplog.text
+    assert "1 line is not valid UTF-8" in caplog.text
 
 
 def test_transcripts_of_a_file_to_evaluate():

@@ -143,7 +143,7 @@ def test_what_is_left_out_is_counted(read, caplog):
     assert "3 of 5 sentences are left out: 2 blank, 1 of more than" in (
         caplog.text
     )
-    assert "1 lines are not valid UTF-8" in caplog.text
+    assert "1 line is not valid UTF-8" in caplog.text
 
 
 def test_a_warning_is_one_line_whatever_the_name_of_the_file(read, caplog):
