@@ -42,7 +42,8 @@ class Classifier:
             - `explain`, of `text`: `sentences` (B, L) and `words` (B, L, W),
               strings, "" at padding; `sentence_weights` (B, L) and
               `word_weights` (B, L, W) float32, which sum to 1 over a
-              document and over a sentence; `label`, `probability` and
+              document and over a sentence; a word that is a byte of a
+              character is as `<0xE6>`; `label`, `probability` and
               `truncated`. For other inputs than documents: `source_tokens`
               (B, S) and `target_tokens` (B, 1), strings, the label;
               `attention` (B, 1, S) float32, which sums to 1.

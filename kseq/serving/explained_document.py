@@ -1,6 +1,9 @@
 """A classified document with its attention weights."""
 
+import re
 from typing import Any, NamedTuple
+
+_BYTE = re.compile(rb"<0x([89A-F][0-9A-F])>")  # of a character
 
 
 class ExplainedDocument(NamedTuple):
@@ -86,6 +89,8 @@ def _whole_characters(words, weights):
     """Strings, and their weights, of words that may be bytes of characters."""
     characters = [[b"", 0.0]]
     for word, weight in zip(words, weights, strict=True):
+        if found := _BYTE.fullmatch(word):  # exports of kseq 0.2 have it as is
+            word = bytes.fromhex(found[1].decode())
         continues = len(word) == 1 and b"\x80" <= word < b"\xc0"
         if not (continues and _is_unfinished(characters[-1][0])):
             characters.append([b"", 0.0])

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from kseq.serving import ExplainedDocument
 
@@ -35,12 +36,13 @@ def test_padding_is_left_out():
     assert (document.label, document.probability) == ("größer", 0.75)
 
 
-def test_bytes_of_a_character_are_one_word():
-    smile = [bytes([byte]) for byte in "😀".encode()]
+@pytest.mark.parametrize("name", ["<0x%02X>", "%c"], ids=["0.3", "0.2"])
+def test_bytes_of_a_character_are_one_word(name):
+    smile = [name.encode() % byte for byte in "😀".encode()]
     cut = smile[:2]
     document = explained(
         words=[
-            [*smile, b"a", b"\xc3", *smile],
+            [*smile, b"a", name.encode() % 0xC3, *smile],
             [*cut, b" b", b"", b"", b"", b"", b"", b"", b""],
         ],
         word_weights=np.full((2, 10), 0.125),

@@ -120,13 +120,16 @@ class DocumentPreprocessor:
         """The text of `source_ids` (B, L, W).
 
         Returns:
-            Sentences (B, L) and pieces (B, L, W), string, "" at padding. Each
-            piece begins with the space before it, even the first of a line:
-            joined and stripped, they are the sentence.
+            Sentences (B, L) and pieces (B, L, W), string, "" at padding, all
+            of them valid UTF-8. Each piece begins with the space before it,
+            even the first of a line: joined and stripped, they are the
+            sentence. A byte of a character is a piece such as `<0xE6>`.
         """
-        surfaces = tf.constant(self.tokenizer.surfaces())
-        pieces = tf.gather(surfaces, inputs["source_ids"])
-        sentences = tf.strings.reduce_join(pieces, axis=-1)
+        surfaces, ids = self.tokenizer.surfaces(), inputs["source_ids"]
+        sentences = tf.strings.reduce_join(tf.gather(surfaces, ids), axis=-1)
+        # A part of a long sentence may end within a character.
+        sentences = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
+        pieces = tf.gather(list(map(_in_utf8, surfaces)), ids)
         return tf.strings.strip(sentences), pieces
 
     def _tokenize(self, text):
@@ -150,6 +153,12 @@ class DocumentPreprocessor:
         counts = tf.reduce_sum(sentences.with_flat_values(counts), axis=1)
         documents = tf.RaggedTensor.from_row_lengths(parts, counts)
         return documents[:, : self.max_sentences], counts > self.max_sentences
+
+
+def _in_utf8(surface):
+    """The text of a piece; the name of one that is part of a character."""
+    is_part = len(surface) == 1 and not surface.isascii()
+    return b"<0x%02X>" % surface[0] if is_part else surface
 
 
 def _parts(pieces, longest):
