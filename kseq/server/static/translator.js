@@ -6,8 +6,13 @@ import { oneSpaced, showLinkedWords, spelled } from "./linked_words.js";
 import { showNBest, startNBest } from "./n_best.js";
 import { input } from "./text_input.js";
 
-// More than a line, or a sentence after another.
-const SEVERAL = /\n\s*\S|[.!?。！？]["'”’»)\]]*\s+\S/;
+// More than a line, or a sentence after another. In Chinese and Japanese there
+// is no space between them.
+const SEVERAL = [
+  /\n\s*\S/,
+  /[\p{STerm}…]["'”’»)\]」』）]*\s+\S/u,
+  /[。！？．｡][”’」』）]*[\p{Ps}\p{Pi}\p{L}\p{N}]/u,
+];
 
 export const view = {
   template: "translator",
@@ -20,7 +25,8 @@ export const view = {
     const request = { text };
     const answer = column.part("answer");
     // Sentences are answered one by one where the model can do that.
-    const isOne = !(column.has("paragraphs") && SEVERAL.test(text.trim()));
+    const areSeveral = SEVERAL.some((sign) => sign.test(text.trim()));
+    const isOne = !(column.has("paragraphs") && areSeveral);
     column.part("attention").hidden = !(isOne && column.has("explain"));
     column.part("n-best").hidden = !(isOne && column.has("n_best"));
     const best = await predictWords(
