@@ -323,7 +323,7 @@ def test_versions_side_by_side(open_page):
 
 @pytest.mark.parametrize(
     "text",
-    ["One two.  Three", "One\n\ntwo", "One。Two", "One。」Two！", "One؟ two"],
+    ["One two.  Three", "One\n\ntwo", "One。Two", "One。」Two。", "One؟ two"],
 )
 def test_sentences_are_answered_one_by_one(open_page, text):
     page = open_page({"model": "whisper", "text": "One two."})
