@@ -122,7 +122,9 @@ async def _pieces(request, parts):
                 yield _Piece(held[: min(found)], *facts, "stop")
                 return
             if is_last:
-                reason = "stop" if part.has_ended else "length"
+                # The blank answer to a blank input has no tokens.
+                is_whole = part.has_ended or not part.tokens
+                reason = "stop" if is_whole else "length"
                 yield _Piece(held, *facts, reason)
                 return
             size = len(held) - _begun(held, request.stop)

@@ -114,7 +114,9 @@ def signature_request(request: TextRequest, servable: Any) -> SignatureRequest:
         RequestError: if the model does not answer such a request.
     """
     if not answers_text(servable):
-        raise RequestError(f"{servable.name} does not answer with a text")
+        raise RequestError(
+            f"{servable.name} does not answer a text with a text"
+        )
     source, _ = types_of_export(servable.signatures)
     if request.is_chat:
         if source.chat_input is None:
@@ -160,9 +162,14 @@ def first_tokens(request: TextRequest, given: SignatureRequest) -> int:
 
 
 def answers_text(servable: Any) -> bool:
-    """Whether a model answers with a text."""
+    """Whether a model answers a prompt, or a conversation, with a text."""
     types = types_of_export(servable.signatures)
-    return types is not None and types[1].chats
+    if types is None:
+        return False
+    source, answer = types
+    return answer.chats and (
+        source.chat_input is not None or str in source.types
+    )
 
 
 def _turns(request):

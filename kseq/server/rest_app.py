@@ -194,7 +194,7 @@ class RestApp:
         raise RequestError(f"Malformed request: {method} {path}")
 
     def _models_of_text(self):
-        """The names of the models that answer with a text."""
+        """The names of the models that answer a text with a text."""
         newest = map(self.store.newest, self.store.folders)
         return [each.name for each in newest if each and answers_text(each)]
 

@@ -1,12 +1,21 @@
 """OpenAI's API for chat and completions."""
 
+import asyncio
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from kseq.server import ModelStore
-from kseq.server.openai_answers import _begun
+from kseq.server.openai_answers import _begun, whole_answer
+from kseq.server.openai_requests import (
+    answers_text,
+    read_text_request,
+    signature_request,
+)
+from kseq.server.request_error import RequestError
+from kseq.server.streamed_answer import StreamedPart
 from tests.server.streaming_models import save_beams
 from tests.server.test_connections import Server
 
@@ -236,6 +245,20 @@ def test_the_length_limit_of_the_model(client):
     assert answer["usage"]["completion_tokens"] == 3
 
 
+def test_a_blank_answer_is_whole():
+    """It has no END either: the model is not asked."""
+    body = json.dumps({"model": "m", "messages": said(" ")}).encode()
+    request = read_text_request(body, is_chat=True)
+
+    async def parts():
+        yield StreamedPart("", 0, 1, {}, has_ended=False)
+
+    answer = json.loads(asyncio.run(whole_answer(request, parts())))
+    [choice] = answer["choices"]
+    assert choice["message"]["content"] == ""
+    assert choice["finish_reason"] == "stop"
+
+
 @pytest.mark.parametrize("model", ["upper", "whole"])
 def test_translators(client, model):
     """The last turn of a chat, or a prompt; also without a stream."""
@@ -368,6 +391,19 @@ def test_models_without_a_text(models, open_store, open_client):
         answer = chat(client, "hi", model=model)
         assert answer.status_code == 400
         assert "does not answer" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("source", ["image", "audio", "features", "frames"])
+def test_models_of_what_is_no_text(source):
+    """Each of the two APIs told a client to use the other one."""
+    outputs = dict.fromkeys(["text", "score", "truncated"])
+    default = SimpleNamespace(inputs={source: None}, outputs=outputs)
+    signatures = {"serving_default": default}
+    servable = SimpleNamespace(name="captions", signatures=signatures)
+    assert not answers_text(servable)
+    body = json.dumps({"model": "captions", "messages": said("hi")}).encode()
+    with pytest.raises(RequestError, match="captions does not answer a text"):
+        signature_request(read_text_request(body, is_chat=True), servable)
 
 
 def test_limits_and_hosts(store, open_client):
