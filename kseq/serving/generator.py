@@ -376,7 +376,9 @@ class Generator:
             labels, cut = self.tokenizer.tokenize_with_end(
                 target, self.max_length - 1
             )
-        labels = labels.to_tensor(PAD)
+        # An empty batch has a column, too.
+        shape = tf.maximum(labels.bounding_shape(), [0, 1])
+        labels = labels.to_tensor(PAD, shape=shape)
         real = tf.cast(labels != PAD, tf.float32)
         logits = self.model(
             {**source.inputs, "target_ids": teacher_forcing(labels)}

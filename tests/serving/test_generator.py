@@ -190,6 +190,9 @@ def test_nothing_to_say(generator, lines):
     for name in ANSWERS:
         answer = call(generator, name, tf.constant(lines, tf.string))
         assert {value.shape[0] for value in answer.values()} == {len(lines)}
+    lines = tf.constant(lines, tf.string)
+    answer = generator.signatures["score"](text=lines, target=lines)
+    assert {value.shape[0] for value in answer.values()} == {len(lines)}
 
 
 def test_one_graph_for_all_sizes(generator, text):

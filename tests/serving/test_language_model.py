@@ -102,6 +102,14 @@ def test_it_writes_what_the_model_does_in_training(plain, expected):
     assert not ends["truncated"].numpy().any()
 
 
+def test_no_prompts(plain):
+    none = tf.constant([], tf.string)
+    found = plain.signatures["serving_default"](prompt=none)
+    assert found["text"].shape == (0,)
+    found = plain.signatures["score"](prompt=none, target=none)
+    assert found["score"].shape == (0,)
+
+
 @pytest.mark.slow  # tests/decoding shows the search
 def test_a_run_and_an_export_stop_where_a_string_begins(opened, expected, stop):
     stopped = [text.split(stop[0])[0] for text in expected]

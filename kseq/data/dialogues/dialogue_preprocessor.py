@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD
 from kseq.data.files.blank_text import BLANK
-from kseq.data.files.source import Source
+from kseq.data.files.source import Source, source_of
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.user_error import check_integers
 
@@ -73,15 +73,9 @@ class DialoguePreprocessor:
     def __call__(self, turns) -> Source:
         texts = _clean(tf.convert_to_tensor(turns))
         ids, truncated = self._tokenize(texts)
-        padded = ids.to_tensor(PAD)
-        blank = tf.math.count_nonzero(padded, axis=1) == 1  # END alone
-        source_ids = _split(padded) if self.nested else padded
-        return Source(
-            inputs={"source_ids": source_ids},
-            lengths=tf.fill(tf.shape(blank), _LENGTH),
-            truncated=truncated,
-            blank=blank,
-        )
+        ids = _turns(ids) if self.nested else ids
+        source = source_of(ids, truncated, blank_length=1)  # END alone
+        return source._replace(lengths=tf.fill(tf.shape(truncated), _LENGTH))
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
@@ -179,7 +173,7 @@ def _turns(ids):
     return tf.RaggedTensor.from_row_lengths(turns, counts)
 
 
-def _split(ids, shape=None):
+def _split(ids, shape):
     """(B, S) int, padded, each turn with its END -> (B, N, W)."""
     # The example that shows a shape can be cut inside of a turn.
     last = tf.where(ids[:, -1:] == PAD, PAD, END)

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from kseq.control_tokens import PAD, START
-from kseq.data.files.source import Source
+from kseq.control_tokens import START
+from kseq.data.files.source import Source, source_of
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.user_error import check_integers
 
@@ -49,11 +49,11 @@ class PromptPreprocessor:
         truncated = ids.row_lengths() > self.max_length - 1
         ids = ids[:, -(self.max_length - 1) :]
         starts = tf.fill([ids.nrows(), 1], START)
-        ids = tf.concat([starts, ids], axis=1).to_tensor(PAD)
-        return Source(
-            inputs={"source_ids": ids},
+        source = source_of(
+            tf.concat([starts, ids], axis=1), truncated, blank_length=0
+        )
+        return source._replace(
             lengths=tf.fill(tf.shape(truncated), _LONGEST),
-            truncated=truncated,
             blank=tf.zeros_like(truncated),
         )
 

@@ -118,7 +118,10 @@ class AudioPreprocessor:
         spec = tf.RaggedTensorSpec(
             (None, self.num_mels), tf.float32, ragged_rank=0
         )
-        return tf.map_fn(log_mels, samples, fn_output_signature=spec)
+        features = tf.map_fn(log_mels, samples, fn_output_signature=spec)
+        # Those of no items lack an axis.
+        frames = tf.reshape(features.flat_values, (-1, self.num_mels))
+        return features.with_flat_values(frames)
 
     def _samples(self, name, value, most):
         least = 1 / self.sample_rate
