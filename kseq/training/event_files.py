@@ -36,16 +36,23 @@ def event_writer(run, part):
     return _writers[path]
 
 
-def start_event_files(run, step):
+def start_event_files(run, step, repeats_validation=False):
     """Starts the event files of this process.
 
     If the run resumes, TensorBoard discards later steps in earlier files,
     because they are repeated.
+
+    Args:
+        run: `RunDirectory`.
+        step: int, the last one that is not repeated.
+        repeats_validation: bool, whether its validation is.
     """
     close_event_files(run)
     log = SessionLog(status=SessionLog.START)
-    start = Event(step=step + 1, session_log=log).SerializeToString()
     for part in _PARTS:
+        is_repeated = repeats_validation and part == "validation"
+        first = step if is_repeated else step + 1
+        start = Event(step=first, session_log=log).SerializeToString()
         writer = event_writer(run, part)
         # tf.summary has no function for it.
         tf.raw_ops.ImportEvent(writer=writer._resource, event=start)

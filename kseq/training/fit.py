@@ -76,6 +76,7 @@ def fit(
     first_epoch, rest = checkpoints.restore(
         model, batches, steps_per_epoch, steps
     )
+    log.repeats_validation = checkpoints.needs_validation
     if devices.is_chief():
         print(model_summary(model), flush=True)
     save_before_validation = keras.callbacks.LambdaCallback(

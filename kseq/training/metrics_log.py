@@ -10,7 +10,11 @@ import tensorflow as tf
 
 from kseq.devices import gpu_memory, is_chief
 from kseq.files.atomic_write import atomic_write
-from kseq.files.recorded_metrics import recorded_metrics, row_of
+from kseq.files.recorded_metrics import (
+    is_validation,
+    recorded_metrics,
+    row_of,
+)
 from kseq.training.event_files import (
     close_event_files,
     event_writer,
@@ -56,6 +60,11 @@ class MetricsLog(keras.callbacks.Callback):
         histograms: bool, whether TensorBoard gets the distribution of each
             weight at the end of an epoch.
         graph: bool, whether TensorBoard gets the graph of the first step.
+
+    Attributes:
+        repeats_validation: bool, whether the next call of `fit` begins with
+            the validation of the step that was saved last; what an interrupted
+            one has written of it is deleted then.
     """
 
     def __init__(
@@ -78,6 +87,7 @@ class MetricsLog(keras.callbacks.Callback):
         self.mode = mode
         self.histograms = histograms
         self.graph = graph
+        self.repeats_validation = False
         self._writes_graph = False
         self._is_cut = False
         self._trackers = Trackers([])
@@ -88,7 +98,8 @@ class MetricsLog(keras.callbacks.Callback):
             return
         self._drop_later_records()
         self._trackers = start_trackers(self.run)
-        start_event_files(self.run, self._step())
+        start_event_files(self.run, self._step(), self.repeats_validation)
+        self.repeats_validation = False
         # Together with the scores, which it lists.
         with event_writer(self.run, "validation").as_default():
             write_hyperparameters(self.run)
@@ -194,8 +205,12 @@ class MetricsLog(keras.callbacks.Callback):
                 atomic_write(self.run.metrics, b"".join(kept))
 
     def _is_done(self, line):
-        row = row_of(line)  # None: half a line, of a run that was killed
-        return row is not None and row["step"] <= self._step()
+        row = row_of(line)
+        if row is None:  # half a line, of a run that was killed
+            return False
+        if self.repeats_validation and is_validation(row):
+            return row["step"] < self._step()
+        return row["step"] <= self._step()
 
     def _write(self, record, is_cut=False):
         if not is_chief():

@@ -6,9 +6,13 @@ import signal
 import keras
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.plugin_event_accumulator import (
+    EventAccumulator,
+)
 
 from kseq import training
 from kseq.data.files.stream_positions import numbered_batches
+from kseq.files.recorded_metrics import is_validation, recorded_metrics
 from kseq.runs import RunDirectory, save_average
 from kseq.runs.checkpoint_files import numbered, read_newest
 from tests.slow import slow
@@ -84,6 +88,28 @@ def test_a_validation_that_was_killed_is_done_first(tmp_path, capfd, at):
     again = Scores()
     fit(tmp_path / "cut", again)
     assert again.epochs == []
+
+
+def test_a_validation_that_is_repeated_is_recorded_once(tmp_path, monkeypatch):
+    """It was killed when its scores were written, but not its best weights."""
+
+    class KilledError(BaseException):
+        pass
+
+    def kill(self, value):
+        raise KilledError
+
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        patched.setattr(training.Checkpoints, "_save_if_best", kill)
+        fit(tmp_path, Scores())
+    fit(tmp_path, Scores(), epochs=2)
+    run = RunDirectory(tmp_path)
+    rows = filter(is_validation, recorded_metrics(run.metrics))
+    assert [row["step"] for row in rows] == [PER_EPOCH, 2 * PER_EPOCH]
+    events = EventAccumulator(str(run.tensorboard / "validation"))
+    events.Reload()
+    shown = [event.step for event in events.Tensors("score")]
+    assert shown == [PER_EPOCH, 2 * PER_EPOCH]
 
 
 def test_a_signal_ends_a_validation_at_once(tmp_path, monkeypatch):
