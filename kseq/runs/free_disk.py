@@ -13,8 +13,9 @@ from kseq.user_error import DiskError
 def check_free_disk(path, model, keep, keep_best=0):
     """Raises unless the checkpoints of a run and its export will fit.
 
-    Files already in the directory count as free, because a run that resumes or
-    is overwritten deletes the same amount.
+    Checkpoints that are there count as free, because a run that resumes or is
+    overwritten deletes the same amount. Its other files, such as prepared data,
+    may stay.
 
     Args:
         path: `pathlib.Path` of the run.
@@ -26,7 +27,7 @@ def check_free_disk(path, model, keep, keep_best=0):
         DiskError: if there is not enough space.
     """
     needed = _needed(model, keep, keep_best)
-    free = shutil.disk_usage(path).free + _size(path)
+    free = shutil.disk_usage(path).free + _size(path / "checkpoints")
     if needed > free:
         raise DiskError(
             f"{path} needs about {math.ceil(needed / 1e6):,} MB for "

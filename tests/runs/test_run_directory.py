@@ -563,6 +563,22 @@ def test_a_full_disk_is_found_before_anything_is_touched(tmp_path, monkeypatch):
     run.save_model(large, keep=6)
 
 
+def test_only_checkpoints_make_room_for_others(tmp_path, monkeypatch):
+    """Prepared data, which may be larger by far, stay where they are."""
+    usage = types.SimpleNamespace(free=10_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    large = model(units=100_000)
+    for folder in (tmp_path / "prepared", tmp_path / "checkpoints" / "last"):
+        folder.mkdir(parents=True)
+    with open(tmp_path / "prepared" / "source.values", "wb") as file:
+        file.truncate(10**9)  # without content
+    with pytest.raises(DiskError, match=r"about 56 MB .* has 10 MB"):
+        check_free_disk(tmp_path, large, keep=6)
+    with open(tmp_path / "checkpoints" / "last" / "ckpt-1", "wb") as file:
+        file.truncate(50_000_000)
+    check_free_disk(tmp_path, large, keep=6)
+
+
 def test_averages_need_space_in_every_checkpoint(tmp_path, monkeypatch):
     usage = types.SimpleNamespace(free=0)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
