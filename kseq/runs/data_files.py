@@ -3,6 +3,7 @@
 import os
 
 from kseq.data.files.fingerprints import fingerprints
+from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.files import version_0_1
 from kseq.files.json_files import read_json
 from kseq.user_error import UserError
@@ -51,6 +52,23 @@ def moved_fields(config, recorded, new):
     return moved
 
 
+def changed_fields(recorded, config):
+    """The fields that name other data than before, by the same paths.
+
+    Args:
+        recorded: `pathlib.Path` of the `data_files` of a run; may be missing.
+        config: dict of its config.
+
+    Returns:
+        A list of str, without files that are missing, and those that only a new
+        run reads.
+    """
+    before = read_json(recorded) if recorded.is_file() else {}
+    names = [name for name in _FIELDS if name in before and name != "vectors"]
+    now = data_files({name: config.get(name) for name in names})
+    return [name for name in now if now[name] != before[name]]
+
+
 def _found(value):
     paths = [value] if isinstance(value, str) else value
     if not paths or not isinstance(paths, list):
@@ -58,6 +76,12 @@ def _found(value):
     if not all(isinstance(path, str) for path in paths):
         return None
     try:
-        return [fingerprints(path) for path in paths]
+        return [_identified(path) for path in paths]
     except (UserError, OSError):
         return None
+
+
+def _identified(path):
+    if is_prepared(path):  # whose files may have the same sizes
+        return [{"kind": "prepared", "sha256": PreparedFolder(path).digest()}]
+    return fingerprints(path)

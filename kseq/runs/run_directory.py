@@ -11,6 +11,7 @@ from pathlib import Path
 import keras
 
 import kseq
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.devices import (
     device_name,
     dtype_policy,
@@ -25,7 +26,7 @@ from kseq.files.model_path import is_run
 from kseq.process import started_command
 from kseq.runs.atomic_replace import replace_atomically
 from kseq.runs.changes import changes
-from kseq.runs.data_files import data_files, moved_fields
+from kseq.runs.data_files import changed_fields, data_files, moved_fields
 from kseq.runs.exports import check_exports
 from kseq.runs.free_disk import check_free_disk
 from kseq.runs.run_lock import lock_directory
@@ -176,7 +177,19 @@ class RunDirectory:
             may_change = (*may_change, *_SAME_UPDATE, *moved)
             for line in self._refuse_other(self.config, new, may_change):
                 print(f"{self.path} resumes with {line}", file=sys.stderr)
+            self._refuse_changed_data(new)
         return config
+
+    def _refuse_changed_data(self, new):
+        """RunError if the data of the run are not those that it has read."""
+        if is_prepared(self.prepared):
+            return  # and compared with their files when they are opened
+        if names := changed_fields(self.data, new):
+            raise RunError(
+                f"The data of {self.path} have changed since it was started: "
+                f"{', '.join(f'{name}={new[name]}' for name in names)}. Use a "
+                "different directory, or overwrite this one."
+            )
 
     def _lock(self, overwrite):
         check_exports(self.exports, self.path)

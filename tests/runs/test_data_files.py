@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.runs import RunDirectory, RunError
 from tests.runs.test_run_directory import model
 
@@ -99,3 +100,43 @@ def test_the_run_that_it_started_from_by_another_path():
     start(from_="./runs/../runs/a")
     with pytest.raises(RunError, match="runs/b"):
         start(from_="runs/b")
+
+
+@pytest.mark.parametrize("name", ["a.de", "pictures/2.jpg"])
+def test_files_that_have_changed_in_place_are_refused(folder, name):
+    start(train=("a.de", "a.en"), images="pictures")
+    before = (folder / "run" / "data.json").read_bytes()
+    start(train=("a.de", "a.en"), images="pictures")
+    (folder / name).write_text("eim")
+    with pytest.raises(RunError, match="have changed since it was started: "):
+        start(train=("a.de", "a.en"), images="pictures")
+    assert (folder / "run" / "data.json").read_bytes() == before
+
+
+def test_a_folder_that_was_prepared_again_is_other_data(folder):
+    """Whose files have the same names and sizes."""
+
+    def prepare(text):
+        with PreparedFolder("prepared", replaces=True).locked() as prepared:
+            (prepared.path / "plan.json").write_text("{}")
+            (prepared.path / "ids.values").write_text(text)
+            prepared.finish({"kind": "pairs"})
+
+    prepare("ab")
+    start(train=("prepared",))
+    prepare("ab")
+    (folder / "prepared").rename(folder / "moved")
+    start(train=("moved",))
+    (folder / "moved").rename(folder / "prepared")
+    start(train=("prepared",))
+    prepare("ba")
+    with pytest.raises(RunError, match=r"started: train=.*prepared"):
+        start(train=("prepared",))
+
+
+def test_data_that_are_prepared_in_the_run_are_compared_there(folder):
+    start(train=("a.de", "a.en"))
+    (folder / "run" / "prepared").mkdir()
+    (folder / "run" / "prepared" / "prepared.json").write_text("{}")
+    (folder / "a.de").write_text("eim")
+    start(train=("a.de", "a.en"))

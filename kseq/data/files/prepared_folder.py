@@ -6,6 +6,7 @@ finished.
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -356,6 +357,15 @@ class PreparedFolder(os.PathLike):
         for name, identity in record["files"].items():
             self._check_size(name, identity)
         return record
+
+    def digest(self) -> str:
+        """The sha256 of the names and the content of all files.
+
+        Raises:
+            DataError: see `record`.
+        """
+        files = self.record()["files"]
+        return hashlib.sha256(to_json(files).encode()).hexdigest()
 
     @contextlib.contextmanager
     def opened(self, kind: str) -> Iterator[dict[str, Any]]:
