@@ -1,5 +1,6 @@
 """Files that are written atomically."""
 
+import contextlib
 import os
 import uuid
 from pathlib import Path
@@ -21,7 +22,7 @@ def atomic_write(path, content, part=None):
         content = content.encode("utf-8")
     part = part or partial_path(path)
     try:
-        with part.open("wb") as file:
+        with named_errors(path), part.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -41,10 +42,22 @@ def replace_file(path, content):
     """
     part = unique_path(path)
     try:
-        part.write_bytes(content)
+        with named_errors(path):
+            part.write_bytes(content)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def named_errors(path):
+    """Adds the path of a file to errors of writing to it, which have none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def unique_path(path):

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from kseq.devices import gpu_memory, is_chief
-from kseq.files.atomic_write import atomic_write
+from kseq.files.atomic_write import atomic_write, named_errors
 from kseq.files.recorded_metrics import (
     is_validation,
     recorded_metrics,
@@ -221,7 +221,8 @@ class MetricsLog(keras.callbacks.Callback):
         row = {"step": step, **record}
         if is_cut:
             row["resumed"] = True
-        with self.run.metrics.open("a", encoding="utf-8") as file:
+        path = self.run.metrics
+        with named_errors(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         if not verbosity():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in record.items())

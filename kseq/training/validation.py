@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from kseq.devices import from_chief, is_chief
+from kseq.files.atomic_write import named_errors
 from kseq.terminal import below_keras_bar, progress, single_line
 from kseq.training.event_files import event_writer
 from kseq.training.optimizer import ema_weights, global_step
@@ -80,7 +81,8 @@ class Validation(keras.callbacks.Callback):
         step = global_step(self.model)
         self.run.samples.mkdir(exist_ok=True)
         path = self.run.samples / f"{step:08d}.md"
-        path.write_text(text, encoding="utf-8")
+        with named_errors(path):
+            path.write_text(text, encoding="utf-8")
 
         writer = event_writer(self.run, "validation")
         with writer.as_default(step=step):

@@ -357,3 +357,13 @@ def test_a_training_that_ends_too_early_says_so(
         log.on_train_end()
         printed = capsys.readouterr().out
         assert ("val_bleu still improved" in printed) == is_told
+
+
+def test_a_full_disk_is_not_taken_for_standard_output(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.metrics.symlink_to("/dev/full")
+    log = MetricsLog(run, total_steps=2)
+    log.set_model(Model())
+    with pytest.raises(OSError, match="No space left") as raised:
+        log.on_epoch_end(0, {"val_loss": 1.0})
+    assert raised.value.filename == str(run.metrics)
