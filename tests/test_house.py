@@ -250,12 +250,15 @@ HEIRS = {
 TOGETHER = {
     "attention_scores.py",
     "constraints.py",
+    "data_options.py",
     "dropout.py",
-    "option_types.py",
     "positional_encoding.py",
     "prompts.py",
+    "recurrent_options.py",
     "similarity.py",
     "step_function.py",
+    "training_options.py",
+    "value_types.py",
 }
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "yaml"}

@@ -1,0 +1,100 @@
+"""The options that recipes share, and types that say which values are valid.
+
+The checks import no TensorFlow: a wrong value is refused before it starts.
+"""
+
+from kseq.command_line.option_types.check_options import (
+    check_options,
+    refuse_unread,
+    without_none,
+)
+from kseq.command_line.option_types.data_options import (
+    DialogueOptions,
+    PictureOptions,
+    SpeechOptions,
+    TranslationOptions,
+)
+from kseq.command_line.option_types.recurrent_options import (
+    RecurrentDecoderOptions,
+    RecurrentOptions,
+)
+from kseq.command_line.option_types.training_options import (
+    FineTuningOptions,
+    LossOptions,
+    OptimizerOptions,
+    PairOptions,
+    TrainingOptions,
+    WordVectorOptions,
+)
+from kseq.command_line.option_types.transformer_options import (
+    TRANSFORMER_PRESETS,
+    TransformerOptions,
+)
+from kseq.command_line.option_types.value_types import (
+    DType,
+    Epsilon,
+    EvenSize,
+    Limits,
+    Metric,
+    MultipleOf,
+    NewPath,
+    Ngrams,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Pieces,
+    Port,
+    Positions,
+    PositiveFloat,
+    PositiveInt,
+    Rate,
+    RunPath,
+    Share,
+    Size,
+    SmallInt,
+    SmallIntOrZero,
+    VocabSize,
+    option,
+)
+
+__all__ = [
+    "TRANSFORMER_PRESETS",
+    "DType",
+    "DialogueOptions",
+    "Epsilon",
+    "EvenSize",
+    "FineTuningOptions",
+    "Limits",
+    "LossOptions",
+    "Metric",
+    "MultipleOf",
+    "NewPath",
+    "Ngrams",
+    "NonNegativeFloat",
+    "NonNegativeInt",
+    "OptimizerOptions",
+    "PairOptions",
+    "PictureOptions",
+    "Pieces",
+    "Port",
+    "Positions",
+    "PositiveFloat",
+    "PositiveInt",
+    "Rate",
+    "RecurrentDecoderOptions",
+    "RecurrentOptions",
+    "RunPath",
+    "Share",
+    "Size",
+    "SmallInt",
+    "SmallIntOrZero",
+    "SpeechOptions",
+    "TrainingOptions",
+    "TransformerOptions",
+    "TranslationOptions",
+    "VocabSize",
+    "WordVectorOptions",
+    "check_options",
+    "option",
+    "refuse_unread",
+    "without_none",
+]

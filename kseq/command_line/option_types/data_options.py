@@ -1,0 +1,148 @@
+"""What a recipe reads: a group of options for each kind of data."""
+
+import dataclasses
+
+from kseq.command_line.option_types.value_types import (
+    DType,
+    Metric,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Pieces,
+    PositiveFloat,
+    PositiveInt,
+    Rate,
+    SmallInt,
+    VocabSize,
+)
+from kseq.data.files.prepared_folder import PreparedFolder, prepared_folder
+from kseq.data.files.url_files import is_url
+from kseq.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslationOptions:
+    """The pairs of sentences of a translator, and how they are read.
+
+    A recipe that inherits them has `seed`.
+    """
+
+    train: tuple[str, ...] | None = None  # files or prepared folder; else dates
+    validation: tuple[str, ...] | None = None  # default: held out of --train
+    columns: tuple[str, ...] = ()  # names of source, target (and alignment)
+    weights: tuple[float, ...] = ()  # how often each corpus is drawn
+    pieces: tuple[Pieces, ...] = ("bpe",)  # two types: one for each side
+    vocab_size: VocabSize = 8000  # of source and target together
+    max_length: PositiveInt = 100  # tokens; longer pairs are skipped
+    batch_tokens: PositiveInt = 4096
+    dropout: Rate | None = None  # 0.3, or 0.1 for over 100,000 pairs
+    piece_dropout: Rate = 0.0  # rate at which whole pieces are dropped
+    subword_dropout: Rate = 0.0  # rate of random splits, on both sides
+    guided_alignment: NonNegativeFloat = 0.0  # weight of the alignment loss
+    pretraining_steps: NonNegativeInt = 0  # denoising steps first; 0: none
+    beam_size: SmallInt = 5
+    metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
+
+    def batch_arguments(self) -> dict:
+        """The keyword arguments of `training_batches`, beside the pairs."""
+        names = ("batch_tokens", "max_length", "seed", "subword_dropout")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "with_alignment": self.guided_alignment > 0,
+        }
+
+    def check(self):
+        if self.subword_dropout and {*self.pieces} - {"bpe", "unigram"}:
+            raise UserError(
+                "--subword-dropout needs --pieces bpe or unigram. "
+                f"Received: --pieces {' '.join(self.pieces)}"
+            )
+        if self.subword_dropout and self.guided_alignment:
+            raise UserError("--guided-alignment needs --subword-dropout 0.")
+        has_alignment, guided = len(self.columns) > 2, self.guided_alignment > 0
+        if self.columns and has_alignment != guided:
+            raise UserError(
+                "--columns SOURCE TARGET ALIGNMENT and --guided-alignment 0.1, "
+                "or another weight, need each other. Received: --columns "
+                f"{' '.join(self.columns)} --guided-alignment "
+                f"{self.guided_alignment:g}"
+            )
+        if guided and not has_alignment and not _have_alignments(self.train):
+            raise UserError(
+                "--guided-alignment needs the alignments of words: --columns "
+                "SOURCE TARGET ALIGNMENT, also where a folder is prepared."
+            )
+
+
+def _have_alignments(train):
+    """Whether prepared pairs have alignments; those at a URL may have them."""
+    if folder := prepared_folder(train):
+        with PreparedFolder(folder).opened("pairs") as record:
+            return "alignment" in record["arrays"]
+    return any(map(is_url, train or ()))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DialogueOptions:
+    """The dialogues of a recipe, and how much of them is read."""
+
+    train: str | None = None  # file or prepared folder; default: small talk
+    validation: str | None = None  # default: held out of --train
+    max_turns: PositiveInt = 5  # last turns that are read
+    max_pieces: PositiveInt = 60  # pieces per turn; longer turns are cut
+    max_length: PositiveInt = 320  # pieces per side; longer ones are skipped
+    vocab_size: VocabSize = 8000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PictureOptions:
+    """The pictures of a recipe, their captions, and their features."""
+
+    train: str | None = None  # table or prepared folder; default: scenes
+    validation: str | None = None  # default: held out of --train, by picture
+    columns: tuple[str, ...] = ()  # names or numbers of picture and caption
+    features: str = ""  # .npz file with the features of the pictures
+    images: str = ""  # folder of the pictures, to compute features
+    network: str = "EfficientNetB0"  # of keras.applications, for features
+    network_weights: str = "imagenet"  # downloaded once, or a file
+    plain: bool = False  # captions in lower case, without punctuation
+
+    def unread(self):
+        if self.features:
+            names = ("network", "network_weights")
+            yield "pictures instead of --features", names
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpeechOptions:
+    """The recordings of a recipe, and what an encoder makes of their frames."""
+
+    train: str | None = None  # table or prepared folder; default: Morse code
+    validation: str | None = None  # default: held out of --train
+    columns: tuple[str, ...] = ()  # names or numbers of file and transcript
+    audio: str = ""  # folder of the recordings; default: that of each table
+    resample: NonNegativeInt = 0  # new sample rate; 0: that of the recordings
+    features: str = ""  # .npz file with ready features, instead of recordings
+    max_seconds: PositiveFloat = 30.0  # longer ones are skipped
+    num_mels: SmallInt = 40  # features of a frame of 10 ms
+    pyramid_layers: SmallInt = 3  # later ones halve the time steps
+    stretch: Rate = 0.1  # of time, by up to this much more or less
+    masks: NonNegativeInt = 1  # random masks of time and of features
+    dtype: DType = "float32"  # auto: mixed_bfloat16 if the machine supports it
+
+    def speech_arguments(self) -> dict:
+        """The keyword arguments of `prepare_speech`."""
+        names = ("audio", "features", "num_mels", "max_seconds", "resample")
+        return {name: getattr(self, name) for name in names}
+
+    def augmentation_arguments(self) -> dict:
+        """The keyword arguments of `SpecAugment`."""
+        return {
+            "time_masks": self.masks,
+            "feature_masks": self.masks,
+            "stretch": self.stretch,
+        }
+
+    def unread(self):
+        if self.features:
+            names = ("audio", "resample", "num_mels")
+            yield "recordings instead of --features", names
