@@ -20,8 +20,6 @@ _COMPUTES_WITH_BFLOAT16 = (8, 0)
 # converts to float32 and back, which takes longer.
 _PROCESSOR = Path("/proc/cpuinfo")
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
-# A machine chooses one of the first two; every machine computes with the first.
-_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 @functools.cache
@@ -90,29 +88,16 @@ def device_name():
     )
 
 
-def dtype_policy(kept=None):
+def dtype_policy():
     """The dtype policy that `--dtype auto` stands for.
 
     mixed_bfloat16 if all devices compute with bfloat16: GPUs of compute
     capability 8.0 and above, or, without a GPU, a processor with instructions
     for it. Otherwise float32, which is faster there. In a cluster one policy is
     chosen for all machines, which have to call this at the same time.
-
-    Args:
-        kept: str or None, the policy of the run that resumes, if this machine
-            knows it. All machines then keep it.
-
-    Returns:
-        str.
     """
-    if kept is not None and kept not in _POLICIES:
-        return kept  # of a custom recipe
-    known = len(_POLICIES)  # greater than what a machine may choose
-    own = int(_has_bfloat16()) if kept is None else known
-    own += 0 if kept is None else _POLICIES.index(kept)
-    answers = on_all_machines(own)
-    agreed = max(answers) if max(answers) >= known else min(answers)
-    return _POLICIES[int(agreed) % known]
+    all_have_it = min(on_all_machines(int(_has_bfloat16())))
+    return "mixed_bfloat16" if all_have_it else "float32"
 
 
 def _has_bfloat16():

@@ -35,8 +35,9 @@ from kseq.user_error import DiskError, RunError, check_integers
 # Options of which every value computes the same update; versions 0.1 and 0.2
 # wrote jit_compile false where "auto" is written now.
 _SAME_UPDATE = ("accumulation_steps", "jit_compile")
-# Options that are None until the data are known, see `RunDirectory.decide`.
-_OF_DATA = ("dropout",)
+# Options that a new run decides, and their values until it has: the dropout
+# when the data are known, see `RunDirectory.decide`.
+_UNDECIDED = {"dropout": None, "dtype": "auto"}
 # Their versions are recorded.
 _PACKAGES = (
     "tensorflow",
@@ -207,20 +208,20 @@ class RunDirectory:
         A run that resumes keeps what it has decided, and one of an earlier
         version what was no option then.
         """
-        kept, old = {}, {}
+        kept = {}
         if is_chief() and self._is_saved:
-            kept = version_0_1.renamed(read_json(self.config))
+            stored = version_0_1.renamed(read_json(self.config))
             version = read_json(self.environment).get("kseq")
-            old = version_0_1.kept_options(version, kept, config)
-            old |= {
-                name: kept[name]
-                for name in _OF_DATA
-                if name in kept and getattr(config, name, 0) is None
+            kept = version_0_1.kept_options(version, stored, config)
+            kept |= {
+                name: stored[name]
+                for name, undecided in _UNDECIDED.items()
+                if name in stored and getattr(config, name, 0) == undecided
             }
-        decided = from_chief(old)
+        config = dataclasses.replace(config, **from_chief(kept))
         if getattr(config, "dtype", None) == "auto":
-            decided["dtype"] = dtype_policy(kept.get("dtype"))
-        return dataclasses.replace(config, **decided)
+            config = dataclasses.replace(config, dtype=dtype_policy())
+        return config
 
     def decide(self, config, **values):
         """Gives options that are None values that follow from the data.

@@ -24,6 +24,8 @@ from kseq.runs.free_disk import check_free_disk
 from kseq.training import build_optimizer
 from kseq.user_error import UserError
 
+RUNS = "kseq.runs.run_directory"
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -136,10 +138,7 @@ def test_a_run_keeps_what_auto_has_become(tmp_path, monkeypatch):
     """Wherever it resumes; a new run chooses anew."""
 
     def start(path, chosen, dtype="auto", **options):
-        monkeypatch.setattr(
-            "kseq.runs.run_directory.dtype_policy",
-            lambda kept=None: kept or chosen,
-        )
+        monkeypatch.setattr(f"{RUNS}.dtype_policy", lambda: chosen)
         run = RunDirectory(tmp_path / path)
         config = run.start(WithDType(dtype=dtype), **options)
         run.save_model(model())
@@ -156,6 +155,16 @@ def test_a_run_keeps_what_auto_has_become(tmp_path, monkeypatch):
     assert start("c", "float32", "mixed_float16") == "mixed_float16"
     assert start("c", "float32") == "mixed_float16"
     assert start("a", "float32", overwrite=True) == "float32"
+
+
+def test_all_machines_have_what_the_run_of_the_chief_decided(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(f"{RUNS}.is_chief", lambda: False)
+    kept = {"dtype": "mixed_float16"}
+    monkeypatch.setattr(f"{RUNS}.from_chief", lambda own: own or kept)
+    config = RunDirectory(tmp_path / "run").start(WithDType())
+    assert config.dtype == "mixed_float16"
 
 
 def test_a_run_resumes_with_other_micro_batches(tmp_path, capsys):
