@@ -6,6 +6,8 @@ is not loaded: its operations are parsed, and those that make tensors are done.
 
 import functools
 import io
+import math
+import mmap
 import pickletools
 import zipfile
 from collections.abc import Callable
@@ -27,6 +29,19 @@ _TYPES = {
     "LongStorage": "<i8",
     "IntStorage": "<i4",
 }
+# What broken zips raise, and operations on values that are not those of a
+# pickle of tensors. Not MemoryError, of which the file is not the cause.
+_BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+)
 
 
 def read_torch_weights(path):
@@ -45,11 +60,15 @@ def read_torch_weights(path):
     try:
         if zipfile.is_zipfile(path):
             return _read_zip(path)
-        with open(path, "rb") as file:
-            return _read_legacy(file)
+        # A map, of which no more can be read than there is.
+        with (
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            return _read_legacy(content)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    except Exception as error:  # a broken pickle raises what it will
+    except _BROKEN as error:
         raise UserError(
             f"{path} is no file of torch.save, or broken: "
             f"{type(error).__name__}: {single_line(error)}"
@@ -85,7 +104,8 @@ class _Tensor(NamedTuple):
         )
         if 0 in self.shape:
             return np.zeros(self.shape, values.dtype)
-        if last >= len(values):
+        # With strides of 0 a small storage would fill the memory.
+        if max(last + 1, math.prod(self.shape)) > len(values):
             raise UserError("a tensor is longer than its storage.")
         return np.lib.stride_tricks.as_strided(
             values[self.offset :],
@@ -254,5 +274,6 @@ def _read_legacy(file):
         if count < size:
             raise UserError("a storage is shorter than it says.")
         width = np.dtype(_TYPES[type_name]).itemsize
-        values[key] = _values(file.read(count * width), type_name, size)
+        content = file.read(count * width)
+        values[key] = _values(content, type_name, count)[:size]
     return _arrays(found)

@@ -126,6 +126,8 @@ def pickled(tensor, size=4):
         ((0, (5,), (1,)), "longer than its storage"),
         ((3, (2,), (1,)), "longer than its storage"),
         ((0, (2, 2), (3, 1)), "longer than its storage"),
+        ((1, (5,), (0,)), "longer than its storage"),
+        ((0, (2**31 - 1,) * 2, (0, 0)), "longer than its storage"),
         ((-1, (2,), (1,)), "impossible sizes"),
         ((0, (2,), (-1,)), "impossible sizes"),
         ((0, (2,), (1, 1)), "impossible sizes"),
@@ -151,6 +153,17 @@ def test_a_storage_that_is_too_short(tmp_path):
         file.writestr("archive/data/0", bytes(16))
     with pytest.raises(UserError, match="shorter than it says"):
         read_torch_weights(path)
+
+
+def test_sizes_are_believed_only_if_the_file_has_them(marian, tmp_path):
+    """Else memory is allocated for them, and is too small."""
+    content = (marian / "legacy.bin").read_bytes()
+    path = tmp_path / "pytorch_model.bin"
+    text = b"\x80\x04\x8d" + (2**62).to_bytes(8, "little")  # BINUNICODE8
+    for hostile in (text, content[:-12] + b"\xff" * 6 + bytes(6)):
+        path.write_bytes(hostile)
+        with pytest.raises(UserError, match=str(path)):
+            read_torch_weights(path)
 
 
 @pytest.mark.parametrize(
