@@ -108,10 +108,7 @@ def main(config):
         corpus.tokenizer, in_lines=corpus.in_lines
     )
     ids = corpus.tokenized(preprocessor)
-    vectors = start.word_vectors(
-        *(config.vectors, corpus.tokenizer),
-        data.piece_vectors(ids, preprocessor.vocab_size, config.dim),
-    )
+    vectors = data.piece_vectors(ids, preprocessor.vocab_size, config.dim)
     batches = data.document_batches(
         ids,
         corpus.train_labels,
@@ -123,17 +120,14 @@ def main(config):
 
     with kseq.devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.labels))
-        model.embedding.vectors.assign(vectors)
+        start.initialize_embedding(model, config, corpus.tokenizer, vectors)
         training.compile_model(model, config)
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
     start.initialize(classifier)
     run.save(classifier, more=start.files)
 
     training.pretrain_classifier(run, model, ids, config)
-    training.fit_ngrams(
-        *(run, classifier, batches, len(corpus.train_labels)),
-        corpus.validation,
-    )
+    training.fit_ngrams(run, classifier, batches, corpus)
     held_out = evaluation.Classifications(
         classifier.predictor(), corpus.validation
     )

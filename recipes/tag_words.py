@@ -94,10 +94,7 @@ def main(config):
 
     with kseq.devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.tags))
-        rows = model.embedding.vectors
-        rows.assign(
-            start.word_vectors(config.vectors, corpus.tokenizer, rows.numpy())
-        )
+        start.initialize_embedding(model, config, corpus.tokenizer)
         training.compile_model(model, config)
     tagger = serving.Tagger(model, preprocessor, corpus.tags)
     start.initialize(tagger)

@@ -48,8 +48,9 @@ def export_and_test(
     if calibrate_on is not None:
         _calibrate(run, weights, evaluate, calibrate_on)
     best = loading.load_run(run, weights=weights)
-    if run.readme.is_file():
-        atomic_write(run.readme, best.model_card)  # which names the weights
+    # The card names the weights; that of an average is written with it.
+    if not average and best.model_card:
+        atomic_write(run.readme, best.model_card)
     path = serving.export(best, run.exports, run)
     predictor = loading.load(path) if tests_export else best.predictor()
     inputs = describe_task(run).command_line

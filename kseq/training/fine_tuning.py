@@ -201,25 +201,29 @@ class FineTuning:
         self.run.has_prepared = folder is None
         return found
 
-    def word_vectors(self, path, tokenizer, initial):
-        """The first rows of an embedding, with the vectors of words in a file.
+    def initialize_embedding(self, model, config, tokenizer, initial=None):
+        """Gives the embedding of a model the vectors of words in a file.
 
         A run that resumes does not read the file.
 
         Args:
-            path: str, of the file; "" for none.
+            model: has an `embedding` with `vectors`, (V, D).
+            config: has `vectors`, the path of the file; "" for none.
             tokenizer: see `kseq.data.word_vectors`.
-            initial: (V, D) float32, see there.
-
-        Returns:
-            (V, D) float32.
+            initial: (V, D) float32, the vectors of all other pieces; None for
+                those that the embedding has.
 
         Raises:
-            DataError: see there.
+            DataError: see `kseq.data.word_vectors`.
         """
+        rows = model.embedding.vectors
+        if initial is not None:
+            rows.assign(initial)
+        path = config.vectors
         if not path or self._has_started:
-            return initial
-        vectors, found = word_vectors(path, tokenizer, initial)
+            return
+        vectors, found = word_vectors(path, tokenizer, rows.numpy())
+        rows.assign(vectors)
         fact = (
             f"word vectors of {found:,} of {len(vectors):,} pieces from "
             f"{escaped_line(path)}"
@@ -227,7 +231,6 @@ class FineTuning:
         self.files[self.run.vectors.name] = fact.encode()
         if is_chief():
             print(fact, flush=True)
-        return vectors
 
     @property
     def facts(self):

@@ -18,7 +18,7 @@ _LABELS = tf.TensorSpec((None,), tf.int32)
 _WEIGHTS = tf.TensorSpec((None,), tf.float32)
 
 
-def fit_ngrams(run, classifier, batches, count, held_out):
+def fit_ngrams(run, classifier, batches, corpus):
     """Fits the bag of n-grams of a classifier of documents, if it has one.
 
     It is a linear model of the n-grams that a document has, each multiplied by
@@ -33,8 +33,8 @@ def fit_ngrams(run, classifier, batches, count, held_out):
         classifier: `kseq.serving.Classifier` of documents, see
             `kseq.layers.NgramLogits`.
         batches: of `kseq.data.document_batches`.
-        count: int, of the documents in them; a pass reads at most 100,000.
-        held_out: `kseq.data.Documents`.
+        corpus: `kseq.data.PreparedDocuments`, those of the batches, of which a
+            pass reads at most 100,000, and those held out of them.
 
     Reference:
         Wang and Manning 2012, aclanthology.org/P12-2018, with logistic
@@ -43,8 +43,8 @@ def fit_ngrams(run, classifier, batches, count, held_out):
     model, layer = classifier.model, classifier.model.logits
     if not layer.ngrams or checkpoint_paths(run.checkpoints / "last"):
         return
-    held_out = list(_held_out_batches(classifier, held_out))
-    count = min(count, _MOST_DOCUMENTS)
+    held_out = list(_held_out_batches(classifier, corpus.validation))
+    count = min(len(corpus.train_labels), _MOST_DOCUMENTS)
     total = (1 + _MOST_PASSES) * count
     # Where sums have one order: on a GPU they do not.
     with progress("Fitting n-grams", total) as advance, tf.device("CPU"):

@@ -21,6 +21,8 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[2]))
+
 LAYERS, DIM, HEADS, LENGTH, BATCH = 4, 128, 4, 64, 12
 STEPS, EVERY, WARMUP, UNTIMED = 2000, 250, 100, 10
 
@@ -197,6 +199,7 @@ def train_kseq(train, validation, options):
 
     from kseq import data, models, training
     from kseq.training.optimizer import ema_weights
+    from recipes.write_text import Config
 
     keras.utils.set_random_seed(options.seed)
     lines = data.TextCorpus([train], [], []).lines()
@@ -215,11 +218,8 @@ def train_kseq(train, validation, options):
         num_heads=HEADS,
         max_length=LENGTH,
     )
-    schedule = training.WarmupInverseSqrt(0.002, WARMUP)
-    adam = keras.optimizers.Adam(
-        schedule, beta_2=0.99, use_ema=True, ema_momentum=0.995
-    )
-    model.compile(adam, clip_norm=1.0)
+    config = Config(steps=options.steps, warmup_steps=WARMUP)
+    training.compile_model(model, config, beta_2=0.99)
     model.make_train_function()
     iterator = iter(batches)
     ids = data.running_ids([validation], tokenizer)[1:-1]

@@ -307,11 +307,18 @@ def test_word_vectors_are_read_once(tmp_path, tokenizer, capsys):
     run = RunDirectory(tmp_path / "run")
     run.start(Config())
     served = classifier(tokenizer, ["a", "b"])
-    initial = served.model.embedding.vectors.numpy()
+    rows = served.model.embedding.vectors
+    initial = rows.numpy()
+    options = types.SimpleNamespace(vectors=str(path))
 
     start = FineTuning(run)
-    assert start.word_vectors("", tokenizer, initial) is initial
-    vectors = start.word_vectors(str(path), tokenizer, initial)
+    without = types.SimpleNamespace(vectors="")
+    start.initialize_embedding(served.model, without, tokenizer)
+    np.testing.assert_array_equal(rows.numpy(), initial)
+    start.initialize_embedding(served.model, without, tokenizer, 0 * initial)
+    assert not rows.numpy().any()
+    start.initialize_embedding(served.model, options, tokenizer, initial)
+    vectors = rows.numpy()
     [row] = np.flatnonzero(np.isclose(vectors, np.eye(6)[0]).all(1))
     assert tokenizer.pieces([row]).numpy() == ["\u2581Hund".encode()]
     run.save(served, more=start.files)
@@ -322,7 +329,8 @@ def test_word_vectors_are_read_once(tmp_path, tokenizer, capsys):
     write_checkpoint(run.checkpoints / "last", 5, keep=1, vars=values)
     path.unlink()
     again = FineTuning(run)
-    assert again.word_vectors(str(path), tokenizer, initial) is initial
+    again.initialize_embedding(served.model, options, tokenizer)
+    np.testing.assert_array_equal(rows.numpy(), vectors)
     assert again.facts == [fact] and not again.files
 
 

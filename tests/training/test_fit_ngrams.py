@@ -1,6 +1,7 @@
 """A bag of n-grams is fitted to documents."""
 
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -59,7 +60,10 @@ def fit(path, parts, classifier, **weights):
         seed=1,
         **weights,
     )
-    fit_ngrams(run, classifier, batches, len(train.labels), held_out)
+    corpus = types.SimpleNamespace(
+        train_labels=train.labels, validation=held_out
+    )
+    fit_ngrams(run, classifier, batches, corpus)
     return classifier.model.logits
 
 
@@ -148,4 +152,4 @@ def test_a_model_with_a_checkpoint_is_left_alone(tmp_path, parts):
 
 def test_without_ngrams_nothing_is_read(tmp_path, parts):
     classifier = classifier_of(parts, ngrams=0)
-    fit_ngrams(RunDirectory(tmp_path), classifier, None, 0, None)
+    fit_ngrams(RunDirectory(tmp_path), classifier, None, None)
