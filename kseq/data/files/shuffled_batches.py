@@ -228,8 +228,10 @@ class _Planner:
         self._budget = budget
         self._seed = seed % 2**31
         self._shapes = shapes
+        # A partial, for TensorFlow counts the tracings of functions that share
+        # their code together, and warns of many.
         self._plan_ends = tf.function(
-            lambda window: tf.cumsum(self(window).rows),
+            functools.partial(self._ends_of),
             input_signature=[tf.TensorSpec((), tf.int64)],
             autograph=False,
         )
@@ -266,6 +268,9 @@ class _Planner:
             batches -= len(ends) - first
             window, read = window + 1, 0
         return position
+
+    def _ends_of(self, window):
+        return tf.cumsum(self(window).rows)
 
     def _find_ends(self, window):
         with tf.device("CPU:0"):

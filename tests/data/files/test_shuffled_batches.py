@@ -226,3 +226,11 @@ def test_reading_does_not_depend_on_what_was_read_before():
     first = [b.numpy().tolist() for b, _, _ in batches.take(30)]
     again = [b.numpy().tolist() for b, _, _ in itertools.islice(batches, 30)]
     assert first == again
+
+
+def test_trainings_in_one_process_are_not_warned_of_tracings(caplog):
+    """Each of them has a stream of its own, which is traced once."""
+    for seed in range(6):
+        batches = stream(lengths_of(9), seed=seed)
+        assert position_after(batches, 0, 1) > 0
+    assert "retracing" not in caplog.text
