@@ -104,7 +104,11 @@ def test_a_document_that_is_cut_is_reported(run, call):
     text = b"a\n" + b"Smoke. " * 30_000 + b"\n\0\r\n\xff"
     page, notes = call("explain", run, text=text)
     assert page.count("<article") == 4
-    assert notes == "line 2 is too long; its end was left out.\n"
+    assert notes == (
+        "line 2 is too long; its end was left out.\n"
+        "Standard input: 1 line is not valid UTF-8; invalid bytes become "
+        "U+FFFD.\n"
+    )
     assert page.count("its end was left out") == 1
 
 
