@@ -409,17 +409,21 @@ def _add_verify(commands):
 def _add_recipes(commands):
     command = _command(commands, "recipes", "list the recipes, or copy one")
     actions = command.add_subparsers(dest="action", metavar="ACTION")
-    copy = actions.add_parser("copy", help="write NAME.py into this folder")
-    copy.add_argument("name", metavar="NAME")
+    copy = _described(actions, "copy", "write NAME.py into this folder")
+    copy.add_argument("name", metavar="NAME", help="of a recipe")
 
 
 def _command(commands, name, help):
-    description = f"{help[0].upper()}{help[1:]}."
-    command = commands.add_parser(name, help=help, description=description)
+    command = _described(commands, name, help)
     command.add_argument(
         "--debug", action="store_true", help="show the traceback of errors"
     )
     return command
+
+
+def _described(commands, name, help):
+    description = f"{help[0].upper()}{help[1:]}."
+    return commands.add_parser(name, help=help, description=description)
 
 
 def _add_path(command, type):

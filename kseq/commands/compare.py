@@ -8,6 +8,7 @@ import sys
 from kseq.command_line.search_options import option_of
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.evaluate import opened_evaluation
+from kseq.commands.read_chunks import count_invalid, warn_of_invalid
 from kseq.data import read_lines
 from kseq.data.files.url_files import copy_urls
 from kseq.files.atomic_write import atomic_write, unique_path
@@ -82,10 +83,9 @@ class _System:
         self._of_table = options.reference is None
         self._answers = None  # of a file
         if os.path.isfile(path):
-            self._answers = [
-                line.text.decode("utf-8", "replace")
-                for line in read_lines(path)
-            ]
+            lines = [line.text for line in read_lines(path)]
+            warn_of_invalid(path, count_invalid(lines))
+            self._answers = [line.decode("utf-8", "replace") for line in lines]
             return
         model = Capabilities(path)
         if not (model.answer.has_metrics and "metrics" in model.source.options):

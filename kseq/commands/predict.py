@@ -126,7 +126,7 @@ def _answer_markup(predictor):
     with open(standard_input(), "rb", closefd=False) as file:
         data = file.read()
     refuse_utf_16("Standard input", data)
-    warn_of_invalid(count_invalid(data.split(b"\n")))
+    warn_of_invalid("Standard input", count_invalid(data.split(b"\n")))
     document = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     with progress("Predicting", unit="sentences") as advance:
         [answer] = predictor.markup([document], advance)

@@ -14,7 +14,7 @@ from kseq.data.files.text_files import (
     refuse_utf_16,
 )
 from kseq.serving.predict_batches import most_at_once
-from kseq.terminal import progress
+from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
 _BATCHES = 8  # of a chunk, whose lines are sorted by length
@@ -66,7 +66,7 @@ def read_chunks(descriptor, size, is_text=False):
         yield chunk
         if is_text:
             invalid += count_invalid(chunk)
-    warn_of_invalid(invalid)
+    warn_of_invalid("Standard input", invalid)
 
 
 def count_invalid(lines):
@@ -78,9 +78,9 @@ def count_invalid(lines):
     )
 
 
-def warn_of_invalid(count):
-    """Says on standard error how many lines of the input are not UTF-8."""
-    for problem in reading_problems("Standard input", (0, ""), {}, count):
+def warn_of_invalid(name, count):
+    """Says on standard error how many lines of a file are not UTF-8."""
+    for problem in reading_problems(escaped_line(name), (0, ""), {}, count):
         print(problem, file=sys.stderr)
 
 

@@ -9,7 +9,9 @@ from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     above_the_answers,
     chunk_size,
+    count_invalid,
     warn_if_cut,
+    warn_of_invalid,
 )
 from kseq.data import ParallelText, read_lines
 from kseq.data.files.text_files import LONGEST_LINE
@@ -30,7 +32,17 @@ def run(options):
     model.check_options(options)
     inputs_of = model.source.read_lines(model, options)
     # Read once before the first score, for what is wrong with the files.
-    count = sum(1 for _ in _lines(model.source, options))
+    count, invalid = 0, [0, 0]
+    for pair in _lines(model.source, options):
+        count += 1
+        for side, line in enumerate(pair):
+            invalid[side] += count_invalid([line])
+    given = [options.source, options.target]
+    if options.target is None:
+        given.reverse()  # texts alone, which the model continues
+    for side, path in enumerate(given):
+        if side or model.source.has_tokenizer:
+            warn_of_invalid(path, invalid[side])
     predictor = open_predictor(options)
     lines, number = _lines(model.source, options), 0
     size = chunk_size(options.batch_size)

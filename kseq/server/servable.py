@@ -55,7 +55,7 @@ class Servable:
             if self.streamed is None or key not in _OF_STREAMS
         }
         self._functions = load_signatures(path, meta_graph)
-        self._is_of_kseq = (path / "assets.extra" / "kseq.json").is_file()
+        self._has_description = False
         self._warm_up()
 
     def run(self, signature, inputs):
@@ -110,9 +110,16 @@ class Servable:
         Exports of kseq pad in this way; the padding of others is not known.
         """
         inputs, outputs = self._shapes(signature)
-        return self._is_of_kseq and all(
+        return self._is_of_kseq() and all(
             shape[:1] == [-1] for shape in inputs + outputs
         )
+
+    def _is_of_kseq(self):
+        """Whether kseq has exported it, as a file says that may come last."""
+        if not self._has_description:
+            description = self.path / "assets.extra" / "kseq.json"
+            self._has_description = description.is_file()
+        return self._has_description
 
     def _shapes(self, signature):
         definition = self._definitions[signature]
@@ -127,7 +134,7 @@ class Servable:
     def _cut(self, signature, inputs):
         """Inputs without the text that no model reads, and the rows cut."""
         definition = self._definitions[signature]
-        if not self._is_of_kseq:
+        if not self._is_of_kseq():
             return inputs, []
         if definition.method_name == CLASSIFY_METHOD_NAME:
             return {"inputs": cut_examples(inputs["inputs"])}, []

@@ -267,12 +267,17 @@ def test_scores_of_any_bytes(run, export, call, tmp_path):
     scores = [float(line) for line in output.splitlines()]
     assert len(scores) == 7
     assert scores[1] == 0
-    assert notes == "line 7 is too long; its end was left out.\n"
+    invalid = "2 lines are not valid UTF-8; invalid bytes become U+FFFD."
+    assert notes.splitlines() == [
+        f"{sources}: {invalid}",
+        f"{targets}: {invalid}",
+        "line 7 is too long; its end was left out.",
+    ]
     again, notes = call("score", export, sources, targets)
     assert [float(line) for line in again.splitlines()] == pytest.approx(
         scores, abs=1.1e-4
     )
-    assert notes.count("\n") == 1
+    assert notes.count("\n") == 3
 
 
 def test_a_translation_is_explained_on_a_page(run, export, call):

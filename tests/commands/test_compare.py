@@ -82,8 +82,10 @@ def test_json_of_two_files(files, answers, tmp_path, call):
     table = tmp_path / "table.tsv"
     rows = [f"{number}\t{line}" for number, line in enumerate(LINES)]
     table.write_bytes(lines_of(rows))
-    again, _ = call("compare", right, answers, table, "--json", *metrics)
+    answers.write_bytes(answers.read_bytes().replace(b"x", b"\xff", 1))
+    again, notes = call("compare", right, answers, table, "--json", *metrics)
     assert json.loads(again)["scores"] == found["scores"]
+    assert f"{answers}: 1 line is not valid UTF-8" in notes
 
 
 def test_a_run_and_itself(run, files, call):
