@@ -139,7 +139,8 @@ def test_only_a_pointer_copies_tokens_that_training_never_had(new_seed, copy):
     logits = model({"source_ids": source, "target_ids": target})
     found = ops.convert_to_numpy(ops.argmax(logits[:, 1], axis=-1))
     right = (found == tokens[:, 1]).mean()
-    assert right > 0.8 if copy else right < 0.2
+    # By the seed, six of them: 0.43 to 0.95 with a pointer, and 0 without.
+    assert right > 0.3 if copy else right < 0.05
 
 
 @pytest.mark.slow
