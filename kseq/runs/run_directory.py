@@ -178,14 +178,18 @@ class RunDirectory:
             may_change = (*may_change, *_SAME_UPDATE, *moved)
             for line in self._refuse_other(self.config, new, may_change):
                 print(f"{self.path} resumes with {line}", file=sys.stderr)
-            self._refuse_changed_data(new)
+            self._refuse_changed_data(new, moved)
         return config
 
-    def _refuse_changed_data(self, new):
-        """RunError if the data of the run are not those that it has read."""
+    def _refuse_changed_data(self, new, moved):
+        """RunError if the data of the run are not those that it has read.
+
+        Those that have moved were compared already.
+        """
         if is_prepared(self.prepared):
             return  # and compared with their files when they are opened
-        if names := changed_fields(self.data, new):
+        same_paths = {name: new[name] for name in new if name not in moved}
+        if names := changed_fields(self.data, same_paths):
             raise RunError(
                 f"The data of {self.path} have changed since it was started: "
                 f"{', '.join(f'{name}={new[name]}' for name in names)}. Use a "
