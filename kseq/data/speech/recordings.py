@@ -59,10 +59,10 @@ def read_recording(
     audio = read_file(path) if content is None else content
     found = _look_at(audio)
     rate = found.rate
-    note = _note_on_size(audio, found)
-    is_unfinished = _size_in_header(audio, found) in _UNFINISHED
+    size = _size_in_header(audio, found)
+    note = _note_on_size(size, there=len(audio) - found.start)
     if not rate:
-        if is_unfinished:
+        if size in _UNFINISHED:
             audio = _finished(audio, found)
         audio = _converted(path, audio, sample_rate if resample else None)
         found = _look_at(audio)
@@ -159,12 +159,11 @@ def _size_in_header(audio, found) -> bytes:
     return audio[found.start - 4 : found.start] if is_wav else b""
 
 
-def _note_on_size(audio, found) -> str:
+def _note_on_size(header: bytes, there: int) -> str:
     """What is wrong with the number of bytes in the header, or ""."""
-    header = _size_in_header(audio, found)
     if header in _UNFINISHED:
         return "unfinished: its header does not say how long it is."
-    size, there = int.from_bytes(header, "little"), len(audio) - found.start
+    size = int.from_bytes(header, "little")
     if size <= there:
         return ""
     return f"truncated: it has {there} of {size} bytes of samples."
