@@ -40,7 +40,7 @@ from kseq.data.running_text.text_documents import (
     chunks_of,
     documents_of,
     text_problems,
-    usable_texts,
+    texts_and_problems,
 )
 from kseq.data.text.prepare_rows import (
     kept_or_trained,
@@ -180,9 +180,8 @@ def _read(folder, train, validation, options) -> dict[str, Any]:
         names, held_out = _cut(folder, names, characters, trained)
     else:
         trained = sum(characters)
-        counts = Counter()
-        held_out = usable_texts(validation, column, counts)
-        problems += text_problems(validation, counts)
+        held_out, more = texts_and_problems(validation, column)
+        problems += more
     for end, content in documents_files(held_out).items():
         replace_file(f"{folder / 'validation'}{end}", content)
     documents = sum(int(_rows(folder / name)[:, 1].sum()) for name in names)

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -24,8 +23,7 @@ from kseq.data.running_text.prepared_text import (
 from kseq.data.running_text.running_ids import lines_of, running_ids
 from kseq.data.running_text.text_documents import (
     Chunk,
-    text_problems,
-    usable_texts,
+    texts_and_problems,
 )
 from kseq.data.text.tokenizer import Tokenizer
 
@@ -110,15 +108,12 @@ def read_text_corpus(
     if is_prepared(train):
         refuse_prepared(validation=validation)
         return logged(open_prepared_text(train), log)
-    counts = Counter()
-    documents = usable_texts(train, column, counts)
-    problems = text_problems(train, counts)
+    documents, problems = texts_and_problems(train, column)
     if validation is None:
         documents, held_out = _cut(train, documents)
     else:
-        counts = Counter()
-        held_out = usable_texts(validation, column, counts)
-        problems += text_problems(validation, counts)
+        held_out, more = texts_and_problems(validation, column)
+        problems += more
     repeated = repeated_documents(map(Chunk, documents), held_out)
     corpus = TextCorpus(
         documents,

@@ -44,27 +44,32 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
     Raises:
         DataError: a file cannot be read, is broken or has no text.
     """
+    texts, problems = texts_and_problems(path, column)
+    log_problems(problems)
+    return texts
+
+
+def texts_and_problems(
+    path: str | os.PathLike, column: str
+) -> tuple[list[str], list[str]]:
+    """The same, and what is unusual about the files, see `text_problems`."""
     counts = Counter()
-    documents = usable_texts(path, column, counts)
-    log_problems(text_problems(path, counts))
-    return documents
-
-
-def usable_texts(
-    path: str | os.PathLike, column: str, counts: Counter
-) -> list[str]:
-    """The same; counts `documents`, and what is `blank` or `invalid` UTF-8."""
     documents = list(documents_of(chunks_of(path, column, counts)))
     texts = [text for text in documents if not is_blank(text)]
     if not texts:
         raise DataError(f"{path} contains no text.")
     counts["documents"] += len(texts)
     counts["blank"] += len(documents) - len(texts)
-    return texts
+    return texts, text_problems(path, counts)
 
 
 def text_problems(path: str | os.PathLike, counts: Counter) -> list[str]:
-    """What is unusual about files, one line per problem."""
+    """What is unusual about files, one line per problem.
+
+    Args:
+        path: of the files.
+        counts: of `documents`, and of what is `blank` or `invalid` UTF-8.
+    """
     kept, left_out = counts["documents"], {"blank": counts["blank"]}
     return notes_on(path, default=None) + reading_problems(
         path, (kept, "documents"), left_out, counts["invalid"]
