@@ -6,8 +6,10 @@ import os
 import select
 import stat
 import sys
+from collections import Counter
 
-from kseq.data.files.reading_problems import reading_problems
+from kseq.data.files.reading_problems import invalid_lines
+from kseq.data.files.tables import decoded
 from kseq.data.files.text_files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
@@ -71,16 +73,16 @@ def read_chunks(descriptor, size, is_text=False):
 
 def count_invalid(lines):
     """How many lines are not valid UTF-8, without those that were cut."""
-    return sum(
-        line.decode(errors="replace").encode() != line
-        for line in lines
-        if len(line) <= LONGEST_LINE
-    )
+    counts = Counter()
+    for line in lines:
+        if len(line) <= LONGEST_LINE:
+            decoded([line], counts)
+    return counts["invalid"]
 
 
 def warn_of_invalid(name, count):
     """Says on standard error how many lines of a file are not UTF-8."""
-    for problem in reading_problems(escaped_line(name), (0, ""), {}, count):
+    for problem in invalid_lines(escaped_line(name), count):
         print(problem, file=sys.stderr)
 
 

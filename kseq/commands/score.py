@@ -32,17 +32,15 @@ def run(options):
     model.check_options(options)
     inputs_of = model.source.read_lines(model, options)
     # Read once before the first score, for what is wrong with the files.
-    count, invalid = 0, [0, 0]
-    for pair in _lines(model.source, options):
+    count, of_sources, of_targets = 0, 0, 0
+    for source, target in _lines(model.source, options):
         count += 1
-        for side, line in enumerate(pair):
-            invalid[side] += count_invalid([line])
-    given = [options.source, options.target]
-    if options.target is None:
-        given.reverse()  # texts alone, which the model continues
-    for side, path in enumerate(given):
-        if side or model.source.has_tokenizer:
-            warn_of_invalid(path, invalid[side])
+        of_sources += count_invalid([source])
+        of_targets += count_invalid([target])
+    if model.source.has_tokenizer:
+        warn_of_invalid(options.source, of_sources)
+    # Texts alone, which the model continues, are in the first file.
+    warn_of_invalid(options.target or options.source, of_targets)
     predictor = open_predictor(options)
     lines, number = _lines(model.source, options), 0
     size = chunk_size(options.batch_size)

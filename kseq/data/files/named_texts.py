@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
-from kseq.data.files.reading_problems import reading_problems
+from kseq.data.files.reading_problems import invalid_lines
 from kseq.data.files.records import (
     has_keys,
     has_records,
@@ -167,7 +167,7 @@ def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
         for reason, what, problem in reasons
         if counts[reason]
     ]
-    return notes + reading_problems(path, (0, ""), {}, counts["invalid"])
+    return notes + invalid_lines(path, counts["invalid"])
 
 
 def named_rows(

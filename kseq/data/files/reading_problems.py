@@ -16,9 +16,12 @@ def reading_problems(name, kept, left_out, invalid=0):
             f"{name}: {total} of {number + total} {plural} are left out: "
             f"{reasons}."
         )
-    if invalid:
-        which = "1 line is" if invalid == 1 else f"{invalid} lines are"
-        lines.append(
-            f"{name}: {which} not valid UTF-8; invalid bytes become U+FFFD."
-        )
-    return lines
+    return lines + invalid_lines(name, invalid)
+
+
+def invalid_lines(name, count):
+    """One line if some are not valid UTF-8, no line otherwise."""
+    if not count:
+        return []
+    which = "1 line is" if count == 1 else f"{count} lines are"
+    return [f"{name}: {which} not valid UTF-8; invalid bytes become U+FFFD."]
