@@ -120,7 +120,7 @@ def test_learns_to_reverse(new_seed):
 @pytest.mark.parametrize("copy", [False, True])
 def test_only_a_pointer_copies_tokens_that_training_never_had(new_seed, copy):
     model = LSTMSeq2Seq(
-        *(30, 30),
+        *(110, 110),
         embedding_dim=16,
         units=64,
         attention=LuongAttention("general"),
@@ -130,17 +130,17 @@ def test_only_a_pointer_copies_tokens_that_training_never_had(new_seed, copy):
     )
     compiled(model, rate=0.005)
     for _ in range(400):
-        model.train_on_batch(*batch_of(np.copy, 64, length=5, vocab_size=20))
-    tokens = np.random.randint(4, 20, (100, 3))
-    tokens[:, 1] = np.random.randint(20, 30, 100)
+        model.train_on_batch(*batch_of(np.copy, 64, length=5, vocab_size=100))
+    tokens = np.random.randint(4, 100, (100, 3))
+    tokens[:, 1] = np.random.randint(100, 110, 100)
     ends = np.full((100, 1), END)
     source = np.concatenate([tokens, ends], axis=1)
     target = np.concatenate([np.full((100, 1), START), tokens], axis=1)
     logits = model({"source_ids": source, "target_ids": target})
     found = ops.convert_to_numpy(ops.argmax(logits[:, 1], axis=-1))
     right = (found == tokens[:, 1]).mean()
-    # By the seed, six of them: 0.43 to 0.95 with a pointer, and 0 without.
-    assert right > 0.3 if copy else right < 0.05
+    # Of 20 tokens, not 100, training can remember all, and need not copy.
+    assert right > 0.8 if copy else right < 0.2
 
 
 @pytest.mark.slow
