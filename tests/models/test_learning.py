@@ -139,7 +139,7 @@ def test_only_a_pointer_copies_tokens_that_training_never_had(new_seed, copy):
     logits = model({"source_ids": source, "target_ids": target})
     found = ops.convert_to_numpy(ops.argmax(logits[:, 1], axis=-1))
     right = (found == tokens[:, 1]).mean()
-    # Of 20 tokens, not 100, training can remember all, and need not copy.
+    # If it had only 20 tokens, training could remember all, and need not copy.
     assert right > 0.8 if copy else right < 0.2
 
 

@@ -36,10 +36,15 @@ def test_a_pattern_is_several_files(write, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "left_out", "invalid"),
     [
-        ("a.txt", b"gr\xfcn\nb\nc\xe9\n" * 9, 0, 18),
-        ("a.jsonl", b'{"text": "gr\xfcn"}\n\n{"text": " "}', 2, 1),
-        ("a.csv", b'text\n"gr\xfcn\xfc"\n\n" "\nb\n', 2, 1),
-        ("folder", {"a.txt": b"gr\xfcn", "b.txt": b"", "c.txt": b"\n"}, 2, 1),
+        ("a.txt", b"gr\xfcn\nb\nc\xe9\n" * 9, 0, "18 lines are"),
+        ("a.jsonl", b'{"text": "gr\xfcn"}\n\n{"text": " "}', 2, "1 line is"),
+        ("a.csv", b'text\n"gr\xfcn\xfc"\n\n" "\nb\n', 2, "1 line is"),
+        (
+            "folder",
+            {"a.txt": b"gr\xfcn", "b.txt": b"", "c.txt": b"\n"},
+            2,
+            "1 line is",
+        ),
     ],
 )
 def test_what_is_left_out_and_invalid_is_counted(
@@ -53,7 +58,7 @@ def test_what_is_left_out_and_invalid_is_counted(
     else:
         path.write_bytes(content)
     count = len(read_texts(path))
-    expected = [f"{invalid} line"]
+    expected = [f"{invalid} not valid UTF-8"]
     if left_out:
         total = count + left_out
         expected.insert(0, f"{left_out} of {total} documents are left out")
