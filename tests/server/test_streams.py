@@ -277,7 +277,7 @@ def test_shutdown_waits_for_a_stream(store, steps):
 def test_the_log_has_one_record(store, open_client):
     records = []
     client = open_client(store, log=records.append)
-    body = {"instances": ["abc"], "stream": True}
+    body = {"instances": ["xyz"], "stream": True}
     answer = client.post(UPPER, json=body)
     [record] = records
     assert record["status"] == 200
@@ -285,4 +285,4 @@ def test_the_log_has_one_record(store, open_client):
     assert record["model"] == "upper"
     assert record["version"] == 1
     assert record["request_id"] == answer.headers["x-request-id"]
-    assert "abc" not in json.dumps(record)
+    assert "xyz" not in json.dumps(record)
