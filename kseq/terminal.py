@@ -135,15 +135,22 @@ def _lines(description, total, unit):
 
 def _line(description, done, total, unit, start):
     description = " ".join(description.split())
-    if not unit:
-        return f"{description} ..."
+    seconds = time.monotonic() - start
     if total is None:
-        return f"{description}: {done:,} {unit}"
-    line = f"{description}: {done:,} of {total:,} {unit}"
+        done = f": {done:,} {unit}" if unit else f" ... {_minutes(seconds)}"
+        return description + done
+    share = f"{done:,} of {total:,} {unit}"
+    if not unit:
+        share = f"{100 * done // max(total, 1)} %"
+    line = f"{description}: {share}"
     if not 0 < done < total:
         return line
-    left = round((time.monotonic() - start) * (total - done) / done)
-    return f"{line}, {left // 60}:{left % 60:02} left"
+    return f"{line}, {_minutes(seconds * (total - done) / done)} left"
+
+
+def _minutes(seconds):
+    seconds = round(seconds)
+    return f"{seconds // 60}:{seconds % 60:02}"
 
 
 def single_line(text, keep=""):

@@ -28,9 +28,10 @@ def test_what_is_quick_says_nothing_in_a_pipe(capsys):
 @pytest.mark.parametrize(
     ("settings", "line"),
     [
-        ({}, "Reading a b ..."),
+        ({}, "Reading a b ... 0:00"),
         ({"unit": "lines"}, "Reading a b: 3,000 lines"),
         ({"total": 3000, "unit": "lines"}, "Reading a b: 3,000 of 3,000 lines"),
+        ({"total": 3000}, "Reading a b: 100 %"),
     ],
 )
 def test_lines_in_a_pipe(quick, capsys, settings, line):
@@ -51,6 +52,12 @@ def test_the_time_left(quick, capsys):
         time.sleep(0.1)
     line = capsys.readouterr().err.splitlines()[0]
     assert line == "Reading: 1 of 4 lines, 0:00 left"
+
+
+def test_the_time_so_far_where_there_is_nothing_to_count():
+    start = time.monotonic() - 65
+    line = module._line("Loading", 0, None, "", start)
+    assert line == "Loading ... 1:05"
 
 
 def test_a_bar_on_a_terminal_that_is_taken_away(monkeypatch):
