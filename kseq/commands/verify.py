@@ -1,7 +1,7 @@
 """kseq verify: whether a run can be repeated."""
 
 from kseq.commands.recipes import find_recipe
-from kseq.commands.trial_run import trial_run
+from kseq.commands.trial_run import trial_run, without
 from kseq.files.json_files import read_json
 from kseq.files.recorded_metrics import recorded_metrics
 from kseq.runs import RunDirectory
@@ -34,6 +34,7 @@ def run(options):
             "without its data a run cannot be replayed. Start kseq verify in "
             "the folder in which the run was started."
         )
+    words = _where_data_are(run, words)
     different = _compared(rows, _replayed(words, steps), steps)
     _report(f"steps 1 to {steps}", different, agree="the same bits")
     if versions or data or different:
@@ -112,6 +113,18 @@ def _changed_data(run):
         elif now[name] != before:
             lines.append(f"{name}: changed: {_paths(config.get(name))}")
     return lines
+
+
+def _where_data_are(run, words):
+    """The command with the paths of a run that resumed with moved data."""
+    config = read_json(run.config)
+    for name in read_json(run.data) if run.data.is_file() else ():
+        value = config[name]
+        paths = value if isinstance(value, list) else [value]
+        if not {*paths} <= {*words}:
+            option = f"--{name}"
+            words = [*without(words, option), option, *paths]
+    return words
 
 
 def _paths(value):

@@ -33,6 +33,7 @@ class Run:
         self.write("data.json", data_files(config))
         self.write("environment.json", environment_of(3))
         words = ["kseq", "train", "translate_lstm", "--seed", "3"]
+        words += ["--train", str(self.train)]
         self.write("command.json", {"command": words})
         lines = [json.dumps(row) for row in ROWS]
         # The last line is that of a process which was killed.
@@ -85,6 +86,7 @@ def test_all_the_same(capsys, run, replay):
     ]
     assert lines[2].endswith("the same bits")
     words = ["train", "translate_lstm", "--seed", "3"]
+    words += ["--train", str(run.train)]
     assert replay["asked"] == [(words, 2)]
 
 
@@ -148,6 +150,17 @@ def test_changed_data(capsys, run, replay):
     assert f"  train: missing: {run.train}" in lines
     assert "Start kseq verify in the folder" in error
     assert len(replay["asked"]) == 1
+
+
+def test_a_run_that_was_resumed_with_moved_data(capsys, run, replay):
+    """Its config has the new path, its command the old one."""
+    moved = run.train.rename(run.train.with_name("moved.tsv"))
+    run.change("config.json", train=[str(moved)])
+    assert verified(capsys, run)[0] == 0
+    [(words, _)] = replay["asked"]
+    assert words[-2:] == ["--train", str(moved)]
+    assert str(run.train) not in words
+    assert words[:4] == ["train", "translate_lstm", "--seed", "3"]
 
 
 @pytest.mark.parametrize(
