@@ -13,10 +13,9 @@ from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.records import (
+    as_text,
     has_keys,
     has_records,
-    is_number,
-    number_text,
     read_records,
     shown_record,
     value_at,
@@ -266,11 +265,10 @@ def _record_row(line, record, label, text) -> _Row:
             found=shown_record(line, record),
         )
     (key,) = keys
-    name, value = value_at(record, label), value_at(record, key)
-    if is_number(name):
-        name = number_text(name)
-    if not isinstance(name, str):
-        raise broken(line, f"a string at {label!r}", found=beginning(name))
+    value, name = value_at(record, key), as_text(value_at(record, label))
+    if name is None:
+        found = beginning(value_at(record, label))
+        raise broken(line, f"a string at {label!r}", found=found)
 
     in_lines = key == _SENTENCES
     if in_lines and not _are_strings(value):
@@ -282,7 +280,7 @@ def _record_row(line, record, label, text) -> _Row:
         value = "\n".join(map(_in_a_line, sentences))
     return _Row(
         line,
-        without_surrogates(name).strip(),
+        name.strip(),
         without_surrogates(value),
         in_lines,
     )

@@ -12,14 +12,12 @@ from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import invalid_lines
 from kseq.data.files.records import (
+    as_text,
     has_keys,
     has_records,
-    is_number,
     listed_keys,
-    number_text,
     read_records,
     value_at,
-    without_surrogates,
 )
 from kseq.data.files.tables import (
     Layout,
@@ -220,11 +218,10 @@ def _of_record(line, record, columns, known):
 
 def _bytes(line, column, value) -> bytes:
     """A string, or a number such as a label."""
-    if is_number(value):
-        value = number_text(value)
-    if not isinstance(value, str):
+    text = as_text(value)
+    if text is None:
         raise broken(line, f"a string at {column!r}", found=beginning(value))
-    return without_surrogates(value).encode()
+    return text.encode()
 
 
 def _of_cells(rows, columns, known):

@@ -91,23 +91,23 @@ def listed_keys(record: dict) -> str:
     return ", ".join(map(beginning, keys[:8])) or "no keys"
 
 
-def number_text(value: int | float) -> str:
-    """A number or a truth value as text: 4 and 4.0 are "4".
+def as_text(value) -> str | None:
+    """A string without surrogates, or a number as text: 4 and 4.0 are "4".
+
+    It is None for all else, such as NaN.
 
     Example:
-    >>> list(map(number_text, (4, 4.0, 4.5, True)))
-    ['4', '4', '4.5', 'true']
+    >>> list(map(as_text, ("a", 4, 4.0, 4.5, True, None)))
+    ['a', '4', '4', '4.5', 'true', None]
     """
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        value = int(value)
-    return json.dumps(value)
-
-
-def is_number(value) -> bool:
-    """Whether `number_text` accepts a value: no NaN, no infinity."""
-    return isinstance(value, int) or (
-        isinstance(value, float) and math.isfinite(value)
-    )
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        if value.is_integer() and abs(value) < 2**53:
+            value = int(value)
+    return json.dumps(value) if isinstance(value, int | float) else None
 
 
 def without_surrogates(text: str) -> str:

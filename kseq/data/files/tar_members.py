@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kseq.data.files.compressed_files import open_uncompressed, unreadable
 from kseq.data.files.data_error import DataError
-from kseq.data.files.records import without_surrogates
+from kseq.data.files.records import as_text
 from kseq.data.files.tables import decoded
 from kseq.data.files.text_files import (
     BYTE_ORDER_MARK,
@@ -225,9 +225,10 @@ def _of_json(member, content, keys) -> list[bytes]:
     if key is None:
         return []
     texts = record[key] if isinstance(record[key], list) else [record[key]]
-    if not all(isinstance(text, str) for text in texts):
+    texts = list(map(as_text, texts))
+    if None in texts:
         raise DataError(f"{member}: expected a string at {key!r}.")
-    return [without_surrogates(text).encode() for text in texts]
+    return [text.encode() for text in texts]
 
 
 def _members(path, file) -> Iterator[tarfile.TarInfo]:

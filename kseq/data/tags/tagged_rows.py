@@ -6,10 +6,9 @@ from typing import NamedTuple
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.compressed_files import uncompressed_name
 from kseq.data.files.records import (
+    as_text,
     has_keys,
     has_records,
-    is_number,
-    number_text,
     read_records,
     shown_record,
     value_at,
@@ -128,18 +127,14 @@ def _record_rows(path, columns, counts) -> Iterator[_Row]:
 def _items(line, key, value) -> list[str]:
     if isinstance(value, str):
         return _split(without_surrogates(value))
-    if not isinstance(value, list) or not all(
-        isinstance(item, str) or is_number(item) for item in value
-    ):
+    items = list(map(as_text, value)) if isinstance(value, list) else [None]
+    if None in items:
         raise broken(
             line,
             f"a list of strings, or a string, at {key!r}",
             found=beginning(value),
         )
-    return [
-        without_surrogates(item) if isinstance(item, str) else number_text(item)
-        for item in value
-    ]
+    return items
 
 
 def _check_word(line, word):

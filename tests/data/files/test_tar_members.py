@@ -99,6 +99,15 @@ def test_texts_that_are_not_utf_8_are_counted():
     assert counts == Counter(invalid=2)
 
 
+def test_a_label_that_is_a_number_in_json():
+    files = {"a.wav": b"", "a.json": b'{"text": 7}'}
+    files |= {"b.wav": b"", "b.json": b'{"text": [7.0, "eight"]}'}
+    assert texts_of(write(files))[0] == {
+        "a.wav": ["7"],
+        "b.wav": ["7", "eight"],
+    }
+
+
 def test_names_differ_between_archives_and_not_between_places(folder):
     """Archives number their members alike; a copy is the same archive."""
     write({"0.wav": b"A", "0.txt": b"yes"})
@@ -152,7 +161,7 @@ def test_names_in_any_encoding():
         ([("a.txt", b""), ("a.TXT", b"")], "expected one txt for"),
         ([("a.wav", b""), ("a.json", b"[1]")], "a.json: expected a JSON obj"),
         ([("a.wav", b""), ("a.json", b"[" * 9**5)], "expected a JSON object"),
-        ([("a.wav", b""), ("a.json", b'{"text": 1}')], "a string at 'text'"),
+        ([("a.wav", b""), ("a.json", b'{"text": {}}')], "a string at 'text'"),
         ([("a.wav", b""), ("a.txt", "go".encode("utf-16"))], "a.txt is UTF-16"),
         ([("a.jpg", b""), ("a.txt", b"A dog.")], "contains no transcript"),
         ([], "contains no transcript"),
