@@ -41,6 +41,16 @@ def main():
     )
     test = read_documents(options.test, options.columns)
     start = time.perf_counter()
+    tfidf, model, found = fit(corpus)
+    size = len(tfidf.vocabulary_)
+    print(f"{time.perf_counter() - start:.0f} s, {size} features")
+    print(f"validation: {found}")
+    _, line = scores(model, tfidf.transform(test.texts), test.labels)
+    print(f"test:       {line}")
+
+
+def fit(corpus):
+    """The TF-IDF of a corpus, the best model on validation, and its score."""
     tfidf = TfidfVectorizer(
         ngram_range=(1, 2), min_df=2, sublinear_tf=True, token_pattern=r"\w+"
     )
@@ -53,10 +63,7 @@ def main():
         found = scores(model, held_out, corpus.validation.labels)
         print(f"C {strength:5}: {found[1]} on validation", flush=True)
         best = max(best, (*found, model), key=lambda scored: scored[0])
-    print(f"{time.perf_counter() - start:.0f} s, {features.shape[1]} features")
-    print(f"validation: {best[1]}")
-    _, line = scores(best[2], tfidf.transform(test.texts), test.labels)
-    print(f"test:       {line}")
+    return tfidf, best[2], best[1]
 
 
 if __name__ == "__main__":

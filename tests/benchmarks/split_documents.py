@@ -19,6 +19,16 @@ from kseq.data import read_document_corpus, read_documents
 SPLITS = ("train", "test")
 
 
+def write_documents(path, rows, in_lines):
+    """Writes (label, text) as JSON lines."""
+    with open(path, "w") as file:
+        for label, text in rows:
+            content = (
+                {"sentences": text.split("\n")} if in_lines else {"text": text}
+            )
+            print(json.dumps({"label": label, **content}), file=file)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("documents")
@@ -36,14 +46,8 @@ def main():
     )
     options.folder.mkdir(parents=True, exist_ok=True)
     for name, rows in zip(SPLITS, parts, strict=True):
-        with open(options.folder / f"{name}.jsonl", "w") as file:
-            for label, text in rows:
-                content = (
-                    {"sentences": text.split("\n")}
-                    if documents.in_lines
-                    else {"text": text}
-                )
-                print(json.dumps({"label": label, **content}), file=file)
+        path = options.folder / f"{name}.jsonl"
+        write_documents(path, rows, documents.in_lines)
         counts = sorted(Counter(label for label, _ in rows).items())
         print(name, len(rows), dict(counts))
     # Says how many texts stand in both.
