@@ -59,12 +59,25 @@ def write_checkpoint(directory, step, keep, **values):
         lines = [f"{_sha256(file)}  {file.name}\n" for file in files]
         atomic_write(_manifest(path), "".join(lines))
         flush(directory)
-        _delete_all_but(_kept(checkpoint_paths(directory), keep), directory)
+        delete_others(directory, keep)
     except (OSError, tf.errors.OpError) as error:
         raise DiskError(
             f"{path} could not be written; what was saved before is intact. "
             f"{_reason(error)}"
         ) from error
+
+
+def delete_others(directory, keep):
+    """Deletes the checkpoints that are too old, and what a kill has left.
+
+    Args:
+        directory: see `write_checkpoint`.
+        keep: see `write_checkpoint`.
+
+    Raises:
+        OSError: where a file cannot be deleted.
+    """
+    _delete_all_but(_kept(checkpoint_paths(directory), keep), directory)
 
 
 def _kept(paths, keep):

@@ -22,6 +22,7 @@ from kseq.runs.checkpoint_files import (
     assign,
     best_steps,
     checkpoint_paths,
+    delete_others,
     entry,
     numbered,
     read_newest,
@@ -218,6 +219,10 @@ class Checkpoints(keras.callbacks.Callback):
         if not self.params["steps"]:
             raise ValueError(_NEEDS_ONE_ITERATOR)
         self.run.check_saved()
+        if self._step and is_chief():
+            # A kill may have come between the last save and this. One within
+            # an epoch must not count in an average.
+            delete_others(self.run.checkpoints / "last", self._kept_steps())
         self._catch_signals()
         self._train = self.model.train_function
         self.model.train_function = self._train_with_one_iterator

@@ -210,6 +210,29 @@ def test_the_last_states_are_kept(tmp_path):
     assert steps(tmp_path) == [15, 20]
 
 
+def test_a_kill_after_the_last_save_leaves_no_state_within_an_epoch(
+    tmp_path, monkeypatch
+):
+    """They would count in the average of the last states."""
+    settings = {"epochs": 2, "keep": 2, "save_every": 1e-9}
+    delete = checkpoint_files._delete_all_but
+
+    def kill(kept, directory):
+        if steps(tmp_path)[-1] == 2 * STEPS:
+            raise KeyboardInterrupt
+        delete(kept, directory)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoint_files, "_delete_all_but", kill)
+        train(tmp_path, **settings)
+    ends = [STEPS, 2 * STEPS]
+    assert steps(tmp_path) == [STEPS, 2 * STEPS - 1, 2 * STEPS]
+    train(tmp_path, **settings)
+    assert steps(tmp_path) == ends
+    averaged = save_average(RunDirectory(tmp_path), 2)
+    assert list(map(step_of, averaged)) == ends
+
+
 def test_best_has_the_averaged_weights_of_the_best_epoch(tmp_path):
     settings = {"monitor": "val_bleu", "mode": "max"}
     report = Report(1.0, 3.0, 2.0, float("nan"))
