@@ -255,12 +255,13 @@ class Checkpoints(keras.callbacks.Callback):
                 self._stop(number)
             return
         self._read_steps()
-        if batch + 1 < self.params["steps"]:
-            # This ends the epoch; on_epoch_end takes it back.
+        if batch + 1 < self.params["steps"] and not self.model.stop_training:
+            # This ends the epoch; _end_short_epoch takes it back.
             self._is_short = self.model.stop_training = True
 
     def save_before_validation(self):
         """Saves `last`, from which training resumes with the validation."""
+        self._end_short_epoch()
         self._validated(self._step).unlink(missing_ok=True)
         self._save_last(before_validation=True)
         self._saved_step = self._step
@@ -270,9 +271,13 @@ class Checkpoints(keras.callbacks.Callback):
             self._release_signals()
 
     def on_epoch_end(self, epoch, logs=None):
-        if self._is_short:
-            self.model.stop_training = False
+        self._end_short_epoch()
         self._end_validation(logs)
+
+    def _end_short_epoch(self):
+        # Before the validation, in which another callback may end training.
+        if self._is_short:
+            self._is_short = self.model.stop_training = False
 
     def _end_validation(self, logs):
         if not self._handlers:

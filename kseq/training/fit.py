@@ -100,14 +100,14 @@ def fit(
             verbose=verbosity(),
         )
         if checkpoints.needs_validation and first_epoch < epochs:
-            # Without a step: training may be out of patience after it. Keras
-            # ends with the moving averages in place of the weights.
+            # Without a step: training may end with it. Keras ends with the
+            # moving averages in place of the weights.
             with kept_weights(model):
                 train(
                     distribute(rest, model.distribute_strategy),
                     initial_epoch=epochs,
                 )
-            if checkpoints.is_out_of_patience(steps_per_epoch):
+            if model.stop_training:
                 first_epoch = epochs
         train(
             distribute(rest, model.distribute_strategy),

@@ -23,7 +23,7 @@ def checkpoints_of(path):
     return training.Checkpoints(started(path), monitor="loss", mode="min")
 
 
-def fitted(path, steps):
+def fitted(path, steps, *callbacks):
     model = make_model()
     training.fit(
         model,
@@ -31,6 +31,7 @@ def fitted(path, steps):
         checkpoints_of(path),
         steps=steps,
         steps_per_epoch=STEPS,
+        callbacks=callbacks,
     )
     return model
 
@@ -99,6 +100,25 @@ def test_callbacks_come_before_the_checkpoints(tmp_path):
     [best] = (run.checkpoints / "best").glob("*.sha256")
     assert best.stem == f"ckpt-{STEPS}"
     assert '"val_score": -1' in run.metrics.read_text()
+
+
+class Stop(keras.callbacks.Callback):
+    """Ends training with the first epoch, for a reason of its own."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = True
+
+
+@pytest.mark.parametrize("steps", [STEPS, STEPS - 2])
+def test_a_callback_may_end_training_in_an_epoch_that_was_resumed(
+    tmp_path, steps
+):
+    fitted(tmp_path, steps)
+    if steps == STEPS:  # a run that was killed in its validation
+        last = tmp_path / "checkpoints" / "last"
+        (last / f"ckpt-{STEPS}.validated").unlink()
+    model = fitted(tmp_path, 3 * STEPS, Stop())
+    assert model.optimizer.iterations == STEPS
 
 
 def test_other_processes_than_the_chief_end_here(tmp_path, monkeypatch):
