@@ -1,6 +1,7 @@
 """Checkpoints of the complete state of training."""
 
 import contextlib
+import json
 import logging
 import math
 import os
@@ -41,6 +42,7 @@ _NEEDS_ONE_ITERATOR = (
 # and what they have read is found again by its number of batches.
 _POSITION = "stream_position"
 _BEFORE_VALIDATION = "before_validation"
+_LOGS = "logs"
 
 _log = logging.getLogger(__name__)
 
@@ -144,6 +146,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._iterator = None
         self._saved_at = time.monotonic()
         self._saved_step = None  # before a validation that is not finished
+        self._logs = {}  # of training, for this validation
         self._signal = 0
         self._handlers = {}
 
@@ -187,6 +190,8 @@ class Checkpoints(keras.callbacks.Callback):
         if bool(tensors.get(_BEFORE_VALIDATION, False)):
             is_validated = self._validated(self._step).is_file()
             self._saved_step = None if is_validated else self._step
+        if _LOGS in tensors:
+            self._logs = json.loads(tensors[_LOGS].numpy())
 
         best = read_newest(self.run.checkpoints / "best")
         if best is not None:
@@ -230,7 +235,7 @@ class Checkpoints(keras.callbacks.Callback):
         if self.needs_validation:
             print("Validating the last epoch.", file=sys.stderr)
             self._release_signals()
-            logs = {}
+            logs = {**self._logs}
             epoch = (self._step - 1) // self.params["steps"]
             for callback in self.validation:
                 callback.on_epoch_end(epoch, logs)
@@ -259,11 +264,18 @@ class Checkpoints(keras.callbacks.Callback):
             # This ends the epoch; _end_short_epoch takes it back.
             self._is_short = self.model.stop_training = True
 
-    def save_before_validation(self):
-        """Saves `last`, from which training resumes with the validation."""
+    def save_before_validation(self, logs):
+        """Saves `last`, from which training resumes with the validation.
+
+        Args:
+            logs: dict, name -> float, of training, to which a validation that
+                is repeated adds its scores.
+        """
         self._end_short_epoch()
         self._validated(self._step).unlink(missing_ok=True)
-        self._save_last(before_validation=True)
+        logs = {k: v for k, v in logs.items() if isinstance(v, float)}
+        logs = tf.Variable(json.dumps(logs))
+        self._save_last(before_validation=True, **{_LOGS: logs})
         self._saved_step = self._step
         if number := self._signal_of_any():
             self._stop(number)
@@ -389,7 +401,7 @@ class Checkpoints(keras.callbacks.Callback):
         with self._left_on_error():
             return self._train(iterator)
 
-    def _save_last(self, before_validation=False):
+    def _save_last(self, before_validation=False, **more):
         step, position = self._position
         position = position_after(self._batches, position, self._step - step)
         self._position = self._step, position
@@ -397,6 +409,7 @@ class Checkpoints(keras.callbacks.Callback):
             "opt": _values(self.model.optimizer.variables),
             _POSITION: tf.Variable(position, dtype=tf.int64),
             _BEFORE_VALIDATION: tf.Variable(before_validation),
+            **more,
         }
         self._save("last", self._kept_steps(), **state)
         self._saved_at = time.monotonic()

@@ -80,7 +80,7 @@ def fit(
     if devices.is_chief():
         print(model_summary(model), flush=True)
     save_before_validation = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda *_: checkpoints.save_before_validation()
+        on_epoch_end=lambda _, logs: checkpoints.save_before_validation(logs)
     )
     epochs = math.ceil(steps / steps_per_epoch)
     if first_epoch < epochs:

@@ -39,7 +39,7 @@ class Scores(keras.callbacks.Callback):
         logs["val_score"] = float(epoch)
 
 
-def fit(path, scores, epochs=3, **options):
+def fit(path, scores, epochs=3, monitor="val_score", **options):
     run = RunDirectory(path)
     run.start(Config(), ("batch_size",))
     # Tracing would take longer than the steps.
@@ -48,11 +48,28 @@ def fit(path, scores, epochs=3, **options):
     training.fit(
         model,
         numbered_batches(lambda number: batch(2, 3)),
-        training.Checkpoints(run, monitor="val_score", **options),
+        training.Checkpoints(run, monitor=monitor, **options),
         steps=round(PER_EPOCH * epochs),
         steps_per_epoch=PER_EPOCH,
         callbacks=[scores],
     )
+
+
+def test_what_training_measures_may_be_monitored(tmp_path):
+    """It is in the logs of a validation that is repeated, too."""
+
+    def kill():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "cut", Scores(kill, 0), monitor="loss")
+    for name in ("cut", "whole"):
+        fit(tmp_path / name, Scores(), epochs=1, monitor="loss")
+    (_, one), (_, other) = (
+        read_newest(tmp_path / name / "checkpoints" / "best")
+        for name in ("cut", "whole")
+    )
+    assert one["value"].numpy() == other["value"].numpy()
 
 
 def weights_in(path, name):
