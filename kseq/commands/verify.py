@@ -50,7 +50,7 @@ def _report(name, changes, agree="the same"):
 def _steps_of(rows):
     """dict, step -> the metrics of training that were recorded.
 
-    The first ones after a resumption are of fewer steps than in a replay.
+    Those of an epoch that was resumed are other sums than in a replay.
     """
     return {
         row["step"]: row

@@ -46,9 +46,10 @@ class MetricsLog(keras.callbacks.Callback):
     under `best/`, the scores of the best epoch. The trackers that the config
     names with `track` get the same numbers.
 
-    A resumed run deletes the lines of steps that it will repeat. If it was
-    stopped between two lines, the next line covers the steps since then, and
-    is marked in `metrics.jsonl`: `"resumed": true`.
+    A resumed run deletes the lines of steps that it will repeat. Those of the
+    epoch within which it resumes are marked in `metrics.jsonl`: `"resumed":
+    true`. The first one covers the steps since then, and the others are means
+    of sums that were rounded differently, from there on.
 
     Args:
         run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
@@ -89,7 +90,7 @@ class MetricsLog(keras.callbacks.Callback):
         self.graph = graph
         self.repeats_validation = False
         self._writes_graph = False
-        self._is_cut = False
+        self._is_resumed = False
         self._trackers = Trackers([])
 
     def on_train_begin(self, logs=None):
@@ -109,7 +110,7 @@ class MetricsLog(keras.callbacks.Callback):
         start = epoch * (self.params["steps"] or 0)
         self._in_epoch = self._step() - start
         self._last = min(self.params["steps"] or 0, self.total_steps - start)
-        self._is_cut = self._in_epoch % self.every != 0
+        self._is_resumed = self._in_epoch > 0
         self._before = {}
         self._start_window(time.perf_counter())
 
@@ -166,8 +167,7 @@ class MetricsLog(keras.callbacks.Callback):
         if self._waited is not None:
             waiting = self.model.seconds_waiting - self._waited
             record["waiting_for_data"] = waiting / seconds
-        self._write(record, is_cut=self._is_cut)
-        self._is_cut = False
+        self._write(record, is_resumed=self._is_resumed)
         is_smoothed = getattr(self.model, "label_smoothing", 0)
         if is_smoothed and likelihood is not None:
             record["smoothed_loss"] = record["loss"]
@@ -212,14 +212,14 @@ class MetricsLog(keras.callbacks.Callback):
             return row["step"] < self._step()
         return row["step"] <= self._step()
 
-    def _write(self, record, is_cut=False):
+    def _write(self, record, is_resumed=False):
         if not is_chief():
             return
         if peak := gpu_memory():
             record = {**record, "gpu_memory": peak / _GB}
         step = self._step()
         row = {"step": step, **record}
-        if is_cut:
+        if is_resumed:
             row["resumed"] = True
         path = self.run.metrics
         with named_errors(path), path.open("a", encoding="utf-8") as file:
