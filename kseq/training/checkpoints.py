@@ -78,7 +78,8 @@ class Checkpoints(keras.callbacks.Callback):
     Args:
         run: `RunDirectory`.
         monitor: name of the value in the logs that should improve; None for
-            no `best`.
+            no `best`. One of training, such as "loss", is a mean over the
+            steps of an epoch since the run was resumed.
         mode: "max" or "min".
         keep: int, number of the last states to keep; at least 1. States
             within an epoch do not count: the newest of them is kept until the
