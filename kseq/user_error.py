@@ -1,12 +1,24 @@
-"""The errors that the user of a command can fix, and checks of arguments."""
+"""The errors that a user can fix, what they say, and checks of arguments."""
 
 import errno
 import math
 import numbers
+import re
 import sys
 
 BELOW_ONE = math.nextafter(1.0, 0.0)  # the limit of [0, 1)
 _LARGEST = 2**31 - 1  # of int32
+# Around the reason of an error, TensorFlow names operations, and where they
+# were made; the reasons of several operations are numbered.
+_AROUND = re.compile(
+    r"\s|Graph execution error|Detected at node|<stack traces"
+    r"|\d+ root error\(s\) found|\d+ (successful operations|derived errors)"
+)
+_NUMBERED = re.compile(r"^ +\(\d+\) [A-Z_]+: +")
+_OPERATION = re.compile(
+    r"^(?:\[_Derived_\]|\{\{(?:function_)?node [^}]*\}\}| )+"
+    r"|(?: \[Op:\w+\](?: name: .*)?)+$"
+)
 
 
 class UserError(ValueError):
@@ -44,6 +56,26 @@ def write_error(path, error):
     """
     kind = DiskError if error.errno in DiskError.errnos else UserError
     return kind(f"{path} cannot be written: {error.strerror}.")
+
+
+def reasons_of(error):
+    """What is wrong, as an error of TensorFlow says.
+
+    Args:
+        error: an exception, of `tf.errors` or any other.
+
+    Returns:
+        list of str, lines without the names of operations; may be empty.
+    """
+    text = str(getattr(error, "message", error))
+    lines = (_NUMBERED.sub("", line) for line in text.splitlines())
+    reasons = (line for line in lines if not _AROUND.match(line))
+    return list(filter(None, (_OPERATION.sub("", line) for line in reasons)))
+
+
+def reason_of(error):
+    """The first of `reasons_of`, or the name of the error."""
+    return next(iter(reasons_of(error)), type(error).__name__)
 
 
 def check_integers(*, minimum=1, maximum=_LARGEST, optional=False, **arguments):

@@ -3,19 +3,15 @@
 import contextlib
 import errno
 import os
-import re
 import sys
 
 from kseq.command_line.option_types import option
 from kseq.files.model_path import is_version
 from kseq.terminal import escaped_line
-from kseq.user_error import DiskError, UserError
+from kseq.user_error import DiskError, UserError, reason_of, reasons_of
 
 # Errors of TensorFlow, not imported here, if a machine of the cluster is lost.
 _LOST = ("UnavailableError", "AbortedError")
-# The operation, which TensorFlow adds to its messages.
-_OF_TENSORFLOW = re.compile(r"^\{\{.*?\}\} | \[Op:\w+\]$")
-_AROUND = re.compile(r"Graph execution error|Detected at node|<stack |\s|File ")
 _closed = set()  # names of standard files that the caller has closed
 
 
@@ -109,7 +105,7 @@ def _explain(error, options):
     if _is_of_tensorflow(error) and path and is_version(path):
         return 2, (
             f"{path} could not answer: is it broken, or is the "
-            f"input of a different kind? {_reason(error)}"
+            f"input of a different kind? {escaped_line(reason_of(error)[:300])}"
         )
     if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
         return 4 if error.errno in DiskError.errnos else 2, _described(error)
@@ -121,24 +117,14 @@ def _is_of_tensorflow(error):
     return any(kind.__name__ == "OpError" for kind in type(error).__mro__)
 
 
-def _reason(error):
-    """The line of a TensorFlow error that says what is wrong."""
-    lines = [
-        line
-        for line in str(getattr(error, "message", "")).splitlines()
-        if line and not _AROUND.match(line)
-    ]
-    return escaped_line(_OF_TENSORFLOW.sub("", [*lines, ""][0])[:300])
-
-
 def _exhausted(error, options):
     """The line that says what is full; errors of a graph have others before."""
-    lines = str(error).splitlines() or ["Out of memory."]
+    lines = reasons_of(error) or ["Out of memory."]
     for line in lines:
         if "space left" in line or "quota" in line:  # on the disk
-            return _OF_TENSORFLOW.sub("", line)
+            return line
     memory = [line for line in lines if "OOM" in line] or lines
-    return _OF_TENSORFLOW.sub("", memory[0]) + _batch_sizes(options)
+    return memory[0] + _batch_sizes(options)
 
 
 def _described(error):

@@ -19,7 +19,7 @@ from kseq.serving.safe_graph import check_graph, is_own
 from kseq.serving.stored_weight import free_with
 from kseq.sources import NAMES
 from kseq.terminal import escaped_line, progress
-from kseq.user_error import UserError
+from kseq.user_error import UserError, reason_of
 
 if TYPE_CHECKING:  # only one of them is needed
     from kseq.serving import (
@@ -110,7 +110,7 @@ def load_signatures(
         except (MemoryError, tf.errors.ResourceExhaustedError):
             raise
         except Exception as error:  # of many kinds, whatever is broken
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            reason = f"{type(error).__name__}: {reason_of(error)}"
             reason = reason.replace(folder, str(path))
             raise UserError(
                 f"{path} is broken: it cannot be loaded. {reason:.200}"

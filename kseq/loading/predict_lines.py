@@ -12,7 +12,7 @@ from kseq.files.model_path import model_path
 from kseq.loading.load import load
 from kseq.process import start_tensorflow
 from kseq.sources import source_named
-from kseq.user_error import UserError
+from kseq.user_error import UserError, reason_of
 
 _BATCH = 1024  # elements; `predict_batches` sorts them by length
 _OF_THE_INPUT = (
@@ -84,7 +84,8 @@ class _Handler(ModelHandler):
             answers = model.answers([_input(model, each) for each in batch])
         except _OF_THE_INPUT as error:
             if len(batch) == 1:
-                return [(batch[0], f"{type(error).__name__}: {error}")]
+                reason = f"{type(error).__name__}: {reason_of(error)}"
+                return [(batch[0], reason)]
             # The others of its batch are answered without it.
             half = len(batch) // 2
             return [

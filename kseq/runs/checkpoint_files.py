@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from kseq.files.atomic_write import atomic_write, flush
 from kseq.files.literal_path import literal_path
-from kseq.user_error import DiskError, RunError
+from kseq.user_error import DiskError, RunError, reason_of
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
 _MANIFEST = ".sha256"
@@ -87,11 +87,9 @@ def _kept(paths, keep):
 
 
 def _reason(error):
-    """An error of the disk, without the name of TensorFlow's operation."""
     if isinstance(error, OSError):
         return f"{error.strerror}."
-    [line, *_] = error.message.splitlines() or [""]
-    return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]", "", line)
+    return reason_of(error)
 
 
 def checkpoint_paths(directory):
@@ -136,7 +134,7 @@ def read_checkpoint(path):
         return _tensors(path)
     except tf.errors.OpError as error:
         raise BrokenCheckpointError(
-            f"{path} is broken: {error.message}"
+            f"{path} is broken: {reason_of(error)}"
         ) from error
 
 

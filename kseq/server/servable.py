@@ -1,7 +1,6 @@
 """One loaded version of an export."""
 
 import contextlib
-import re
 
 import numpy as np
 import tensorflow as tf
@@ -16,11 +15,9 @@ from kseq.serving.answer_stream import (
     STREAM_TEXT,
     state_of,
 )
+from kseq.user_error import reason_of
 
 _OF_STREAMS = (STREAM_START, STREAM_NEXT, STREAM_TEXT)
-_AROUND = re.compile(
-    r"Graph execution error|Detected at node|<stack traces|\s|File "
-)
 
 
 class Servable:
@@ -182,14 +179,7 @@ def _request_error(error):
     codes = (
         n for n in HTTP_STATUS if getattr(tf.errors, n) == error.error_code
     )
-    # Between a heading and the stack of where the graph was made.
-    reasons = (
-        line
-        for line in str(error.message).splitlines()
-        if line.strip() and not _AROUND.match(line)
-    )
-    reason = next(reasons, type(error).__name__)
-    return RequestError(f"{reason:.500}", next(codes, "UNKNOWN"))
+    return RequestError(f"{reason_of(error):.500}", next(codes, "UNKNOWN"))
 
 
 def _example(info):

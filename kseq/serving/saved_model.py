@@ -25,7 +25,7 @@ from kseq.runs.exports import check_exports, claim_exports
 from kseq.serving.safe_graph import other_ops, trust
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
 from kseq.terminal import escaped_line, progress
-from kseq.user_error import DiskError, UserError, write_error
+from kseq.user_error import DiskError, UserError, reason_of, write_error
 
 if TYPE_CHECKING:  # only one of them is needed
     from kseq.serving.classifier import Classifier
@@ -93,8 +93,7 @@ def export(
     try:
         return _export(served, directory, run, quantize)
     except tf.errors.OpError as error:
-        reason = f"{error.message}".partition("\n")[0]
-        raise _disk_error(directory, reason) from error
+        raise _disk_error(directory, reason_of(error)) from error
     except OSError as error:
         if error.errno in DiskError.errnos:
             raise _disk_error(directory, error.strerror) from error

@@ -15,7 +15,7 @@ from kseq.data.files.fingerprints import sha256_of
 from kseq.files.cache_folder import cache_folder
 from kseq.files.json_files import read_json
 from kseq.terminal import escaped_line, progress
-from kseq.user_error import DiskError, UserError
+from kseq.user_error import DiskError, UserError, reason_of
 
 # Options of commands that name data, which may have URLs.
 DATA_OPTIONS = (
@@ -148,9 +148,11 @@ def _errors_of(url):
             f"{url.split('://')[0]}://. Copy the data to a local disk."
         ) from None
     except tf.errors.ResourceExhaustedError as error:
-        raise DiskError(f"{url} cannot be copied: {error.message}") from error
+        raise DiskError(
+            f"{url} cannot be copied: {reason_of(error)}"
+        ) from error
     except tf.errors.OpError as error:
-        raise DataError(f"{url} cannot be read: {error.message}") from error
+        raise DataError(f"{url} cannot be read: {reason_of(error)}") from error
 
 
 def _folder_of(*keys):
