@@ -2,9 +2,10 @@
 
 They are imported without their start-up messages.
 
-SIGTERM and Ctrl-C raise an exception where that is safe. By default Python
-raises it at any point: within TensorFlow in a call from C code or in `__del__`,
-where it is lost, becomes a different error, or causes a segmentation fault.
+SIGTERM, Ctrl-C and a closed terminal (SIGHUP) raise an exception where that is
+safe. By default Python raises it at any point: within TensorFlow in a call from
+C code or in `__del__`, where it is lost, becomes a different error, or causes a
+segmentation fault.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import importlib
 import os
 import re
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -215,29 +217,52 @@ def _notice(terminal, text):
 def stop_in_order():
     """SIGTERM raises SystemExit(143), Ctrl-C KeyboardInterrupt, both in order.
 
-    Where TensorFlow or Keras is at work, they are raised as soon as it returns
-    to the code that called it, or taken over by a callback (`take_over`), or
-    raised all the same if that takes more than 15 seconds. What is open is
-    cleaned up. A second signal is answered as Python does, at once.
+    SIGHUP, of a terminal that is closed, raises SystemExit(129). Where
+    TensorFlow or Keras is at work, they are raised as soon as it returns to the
+    code that called it, or taken over by a callback (`take_over`), or raised
+    all the same if that takes more than 15 seconds. What is open is cleaned up.
+    A second signal is answered as Python does, at once, except SIGHUP, which
+    may come twice, or right after SIGTERM.
 
     A signal that is ignored, or that has a handler already, is left alone.
     """
     global _pending
     handlers = {}
     if threading.current_thread() is threading.main_thread():
-        for number, default in (
-            (signal.SIGTERM, signal.SIG_DFL),
-            (signal.SIGINT, signal.default_int_handler),
-        ):
-            if signal.getsignal(number) == default:
-                handlers[number] = default
-                signal.signal(number, _stop)
+        for number in stop_signals():
+            if signal.getsignal(number) == _default(number):
+                handlers[number] = signal.signal(number, _stop)
     try:
         yield
     finally:
         _pending = None
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def stop_signals():
+    """The signals that stop a process: SIGTERM, SIGINT and SIGHUP.
+
+    The latter is left out if it is ignored, as `nohup` has it.
+    """
+    is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return signal.SIGTERM, signal.SIGINT, *[signal.SIGHUP] * (not is_ignored)
+
+
+def discard_lost_output():
+    """Discards what is printed from now on if nobody can read it.
+
+    That is the case if the terminal was closed, or if Ctrl-C has also ended the
+    program that the output is piped into. What must be saved is not lost then
+    to an error in printing.
+    """
+    for number in (1, 2):
+        state = select.poll()
+        state.register(number, 0)
+        if state.poll(0):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, number)
+            os.close(nothing)
 
 
 def take_over():
@@ -255,11 +280,13 @@ def take_over():
 
 def _stop(number, frame):
     global _pending
-    if number == signal.SIGTERM:
-        default, error = signal.SIG_DFL, SystemExit(128 + number)
-    else:
-        default, error = signal.default_int_handler, KeyboardInterrupt()
-    signal.signal(number, default)
+    discard_lost_output()
+    is_ctrl_c = number == signal.SIGINT
+    error = KeyboardInterrupt() if is_ctrl_c else SystemExit(128 + number)
+    if signal.getsignal(signal.SIGHUP) == _stop:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # never the second one
+    if number != signal.SIGHUP:
+        signal.signal(number, _default(number))
     caller = _outside_libraries(frame)
     if caller in (None, frame):
         raise error
@@ -281,6 +308,11 @@ def _stop(number, frame):
     caller.f_trace = on_return
     caller.f_trace_opcodes = True
     sys.settrace(on_call)
+
+
+def _default(number):
+    is_ctrl_c = number == signal.SIGINT
+    return signal.default_int_handler if is_ctrl_c else signal.SIG_DFL
 
 
 def _outside_libraries(frame):

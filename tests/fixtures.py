@@ -155,6 +155,14 @@ def ctrl_c():
 
 
 @pytest.fixture
+def sighup():
+    """SIGHUP as in a terminal: `nohup` ignores it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
 def call(monkeypatch, capfd):
     """A function: what a command prints when it reads some lines.
 

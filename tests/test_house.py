@@ -150,8 +150,8 @@ ARROWS = {
     ),
     "server": (
         (
-            *("answers", "files", "loading", "serving", "sources"),
-            *("terminal", "user_error"),
+            *("answers", "files", "loading", "process", "serving"),
+            *("sources", "terminal", "user_error"),
         ),
         (
             "google",

@@ -4,11 +4,12 @@ import signal
 import pytest
 
 from kseq import process
-from kseq.process import stop_in_order, take_over
+from kseq.process import discard_lost_output, stop_in_order, take_over
 
 SIGNALS = [
     pytest.param(signal.SIGTERM, SystemExit, id="SIGTERM"),
     pytest.param(signal.SIGINT, KeyboardInterrupt, id="Ctrl-C"),
+    pytest.param(signal.SIGHUP, SystemExit, id="SIGHUP"),
 ]
 
 
@@ -31,6 +32,7 @@ def handlers():
         for number, default in (
             (signal.SIGTERM, signal.SIG_DFL),
             (signal.SIGINT, signal.default_int_handler),
+            (signal.SIGHUP, signal.SIG_DFL),
         )
     }
     yield
@@ -60,7 +62,7 @@ def test_outside_libraries_it_is_raised_where_it_comes(number, error):
         send(number)
         reached = True
     assert not reached
-    assert number == signal.SIGINT or stopped.value.code == 143
+    assert number == signal.SIGINT or stopped.value.code == 128 + number
 
 
 @pytest.mark.parametrize("number, error", SIGNALS)
@@ -89,7 +91,7 @@ def test_in_a_library_it_is_raised_when_that_returns(
     with pytest.raises(error) as stopped, stop_in_order():
         work()
     assert events == ["opened", "done", "closed"]
-    assert number == signal.SIGINT or stopped.value.code == 143
+    assert number == signal.SIGINT or stopped.value.code == 128 + number
 
 
 def test_the_code_that_called_the_outermost_library_is_left(opened):
@@ -153,14 +155,59 @@ def test_after_the_first_sigterm_a_second_one_ends_the_process():
     assert found == [signal.SIG_DFL]
 
 
+@pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
+def test_sighup_is_never_the_second_one(first):
+    """A terminal that is closed may send it twice."""
+    reached = []
+    call = of_library("def call(f, g): f(); g()")
+    with pytest.raises(SystemExit) as stopped, stop_in_order():
+        call(
+            lambda: send(first, signal.SIGHUP),
+            lambda: reached.append(1),
+        )
+    assert reached
+    assert stopped.value.code == 128 + first
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+@pytest.fixture
+def output():
+    """Puts standard output and standard error back."""
+    kept = [os.dup(number) for number in (1, 2)]
+    yield
+    for number, copy in zip((1, 2), kept, strict=True):
+        os.dup2(copy, number)
+        os.close(copy)
+
+
+@pytest.mark.parametrize("open_pair", [os.pipe, os.openpty])
+def test_output_that_nobody_reads_is_discarded(open_pair, output):
+    """Of a pipe whose reader has ended, or of a terminal that is closed."""
+    ours, theirs = open_pair()
+    os.dup2(theirs, 2)
+    os.close(theirs)
+    discard_lost_output()
+    assert os.fstat(2).st_rdev != os.stat(os.devnull).st_rdev
+    os.write(2, b"read")
+    assert os.read(ours, 10) == b"read"
+    os.close(ours)
+    with pytest.raises(OSError):
+        os.write(2, b"lost")
+    discard_lost_output()
+    os.write(2, b"discarded")
+
+
 def test_handlers_are_put_back():
     with stop_in_order():
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+)
 def test_a_signal_that_is_ignored_stays_ignored(number):
     signal.signal(number, signal.SIG_IGN)
     with stop_in_order():

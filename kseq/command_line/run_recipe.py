@@ -26,8 +26,8 @@ def run_recipe(main, config, without_files, corpus=None, presets=None):
 
     The process ends with exit code 0; 2 if the command, a file or the
     configuration is wrong; 3 if training diverged; 4 if memory or disk is full;
-    5 if another machine of the cluster was lost; 130 and 143 after Ctrl-C and
-    SIGTERM; 141 if the reader of standard output has exited.
+    5 if another machine of the cluster was lost; 129, 130 and 143 after SIGHUP,
+    Ctrl-C and SIGTERM; 141 if the reader of standard output has exited.
 
     Args:
         main: callable, config -> None.

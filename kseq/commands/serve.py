@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -47,7 +46,8 @@ def run(options):
             _listening(options.host, options.grpc_port).close()
         with tempfile.TemporaryDirectory(prefix="kseq-") as folder:
             serve = _serve if options.workers == 1 else _serve_in_workers
-            serve(models, labels, listening, options, Path(folder))
+            with stop_in_order():  # the folder is deleted
+                serve(models, labels, listening, options, Path(folder))
 
 
 def _check_installed(options):
@@ -213,11 +213,10 @@ def _listening(host, port):
 
 def _serve(models, labels, listening, options, folder):
     """Serves in this process."""
-    with stop_in_order():  # the folder of exports is deleted
-        start_keras(without=OPTIONAL, for_search=True)
-        exports = _exports(models, folder)
-        for name, export_to in exports.items():
-            _export(models[name], export_to)
+    start_keras(without=OPTIONAL, for_search=True)
+    exports = _exports(models, folder)
+    for name, export_to in exports.items():
+        _export(models[name], export_to)
     clean_up = functools.partial(shutil.rmtree, folder, ignore_errors=True)
     _serve_folders(
         models | exports, labels, listening, options, clean_up=clean_up
@@ -237,8 +236,7 @@ def _serve_in_workers(models, labels, listening, options, folder):
     command = [sys.executable, "-m", "kseq", "export"]
     for name, export_to in exports.items():
         words = [str(models[name]), "--to", str(export_to)]
-        with stop_in_order():
-            done = subprocess.run([*command, *words], stdout=subprocess.DEVNULL)
+        done = subprocess.run([*command, *words], stdout=subprocess.DEVNULL)
         if done.returncode:
             raise SystemExit(done.returncode)
     with contextlib.ExitStack() as reserved:
@@ -289,6 +287,4 @@ def _serve_folders(folders, labels, listening, options, **more):
     for name in folders:
         if store.newest(name) is None:
             raise UserError(f"{name} cannot be served: {store.problem(name)}")
-    # Both end the server, which then returns; a second Ctrl-C ends at once.
-    signal.signal(signal.SIGTERM, lambda *_: None)
     serve(store, listening, options, **more)

@@ -12,6 +12,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kseq.process import stop_signals
 from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
@@ -58,7 +59,7 @@ class Worker(NamedTuple):
 
 
 def run_workers(count, work, folder, sockets):
-    """Runs a function in several processes, until SIGTERM or Ctrl-C.
+    """Runs a function in several processes, until a signal to stop.
 
     A worker that dies is started again; the others are not affected. At the end
     all get SIGTERM, and those that are left after 27 seconds are killed. They
@@ -189,7 +190,8 @@ class _Workers:
 
 def _run(work, worker):
     """A worker, in its process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until it answers
+    for number in (signal.SIGINT, signal.SIGHUP):  # until it answers
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_after_parent, daemon=True).start()
     try:
         work(worker)
@@ -211,7 +213,7 @@ def _signals():
     with ours, theirs:
         handlers = {
             number: signal.signal(number, lambda *_: None)
-            for number in (signal.SIGTERM, signal.SIGINT)
+            for number in stop_signals()
         }
         previous = signal.set_wakeup_fd(theirs.fileno())
         try:

@@ -6,12 +6,14 @@ import functools
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 
 import uvicorn
 from tensorflow.core.framework import types_pb2
 
+from kseq.process import discard_lost_output, stop_signals
 from kseq.server.batcher import Batcher
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.http_protocol import HttpProtocol
@@ -47,8 +49,30 @@ class _Server(uvicorn.Server):
         self.on_signal = on_signal
         self.on_started = on_started
         self.grpc = None
+        self._signals = set()
+
+    @contextlib.contextmanager
+    def capture_signals(self):
+        """Signals end the server, which returns, or raises KeyboardInterrupt.
+
+        SIGTERM and SIGHUP have no effect afterwards: they may come twice.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+        for number in stop_signals():
+            signal.signal(number, self.handle_exit)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if signal.SIGINT in self._signals:
+            signal.raise_signal(signal.SIGINT)
 
     def handle_exit(self, sig, frame):
+        discard_lost_output()
+        self._signals.add(sig)
         if self.on_signal and not self.should_exit:
             self.on_signal()
         super().handle_exit(sig, frame)
@@ -74,7 +98,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(store, listening, options, clean_up=lambda: None, worker=None):
-    """Serves until SIGTERM or Ctrl-C, then answers the requests in flight.
+    """Serves until a signal to stop, then answers the requests in flight.
 
     The latter takes up to 20 seconds, or `--timeout` if that is less. A call
     that cannot be cancelled does not keep the process alive: five seconds later
@@ -138,16 +162,16 @@ def serve(store, listening, options, clean_up=lambda: None, worker=None):
         threading.Thread(target=_repeat, args=(act, stopping))
         for act in repeated
     ]
-    for thread in threads:
-        thread.start()
-    if worker is None or worker.is_first:
-        _print_routes(store, *listening.getsockname()[:2])
     try:
+        for thread in threads:
+            thread.start()
+        if worker is None or worker.is_first:
+            _print_routes(store, *listening.getsockname()[:2])
         server.run(sockets=[listening])
     finally:
         stopping.set()
         batcher.close(0.0)  # whoever waited for an answer has it, or has left
-        for thread in threads:
+        for thread in filter(threading.Thread.is_alive, threads):
             thread.join()
         store.close()
 

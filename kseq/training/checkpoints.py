@@ -17,7 +17,7 @@ from kseq.data.files.stream_positions import position_after, starting_at
 from kseq.devices import is_chief, num_machines, on_all_machines
 from kseq.files.atomic_write import atomic_write
 from kseq.models.step_function import READ_EVERY, TrainFunction
-from kseq.process import take_over
+from kseq.process import discard_lost_output, stop_signals, take_over
 from kseq.runs.checkpoint_files import (
     BrokenCheckpointError,
     assign,
@@ -59,11 +59,12 @@ class Checkpoints(keras.callbacks.Callback):
     process is killed in between, it resumes with the validation. On request
     `last` is also written every few minutes.
 
-    On SIGTERM and Ctrl-C the step is finished, `last` saved and the process
-    ended with exit code 143 or 130; a second one stops at once. During a
-    validation, before which all was saved, the process ends at once. In a
-    cluster all machines end after the same step, the tenth, twentieth and so on
-    of an epoch, when one of them gets a signal, and the value of the chief is
+    On SIGTERM, Ctrl-C and SIGHUP (a closed terminal, unless `nohup` ignores it)
+    the step is finished, `last` saved and the process ended with exit code 143,
+    130 or 129; a second SIGTERM or Ctrl-C stops at once. During a validation,
+    before which all was saved, the process ends at once. In a cluster all
+    machines end after the same step, the tenth, twentieth and so on of an
+    epoch, when one of them gets a signal, and the value of the chief is
     monitored.
 
     It must be the last callback, and `fit` needs `steps_per_epoch` and a data
@@ -438,7 +439,7 @@ class Checkpoints(keras.callbacks.Callback):
         if threading.current_thread() is threading.main_thread():
             self._handlers = {
                 number: signal.signal(number, self._ask_to_stop)
-                for number in (signal.SIGINT, signal.SIGTERM)
+                for number in stop_signals()
             }
             if number := take_over():  # it came when `fit` had been called
                 self._ask_to_stop(number, None)
@@ -448,20 +449,29 @@ class Checkpoints(keras.callbacks.Callback):
             signal.signal(*self._handlers.popitem())
 
     def _ask_to_stop(self, number, frame):
+        if self._signal:
+            return
         self._signal = number
+        # SIGHUP may come twice, or right after SIGTERM: it stays.
+        kept = self._handlers.pop(signal.SIGHUP, None)
         self._release_signals()
+        if kept is not None:
+            self._handlers[signal.SIGHUP] = kept
+        discard_lost_output()
         # Not print, which must not be entered twice.
         after_control_c = b"\n" * os.isatty(2)
         message = b"Stopping as soon as all is saved. Once more: at once.\n"
-        os.write(2, after_control_c + message)
+        with contextlib.suppress(OSError):
+            os.write(2, after_control_c + message)
 
     def _stop(self, number):
         self._leave()
-        print(
-            f"Stopped after step {self._step}, which is saved in "
-            f"{self.run.path}. The same command resumes from there.",
-            file=sys.stderr,
-        )
+        with contextlib.suppress(OSError):
+            print(
+                f"Stopped after step {self._step}, which is saved in "
+                f"{self.run.path}. The same command resumes from there.",
+                file=sys.stderr,
+            )
         raise SystemExit(128 + number)
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -15,6 +16,7 @@ import grpc
 import psutil
 import pytest
 import tensorflow as tf
+import uvicorn
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
@@ -22,6 +24,8 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 
 from kseq.__main__ import main
 from kseq.commands import serve
+from kseq.server import ModelStore
+from kseq.server import serve as server_module
 from tests.failing_disk import FailingDisk
 
 # The operations of `_Slow` that no export of kseq has.
@@ -388,6 +392,39 @@ def test_wrong_commands_are_one_message(folder, capsys, words, message):
     error = capsys.readouterr().err
     assert re.search(message, error)
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_models_are_loaded(
+    folder, tmp_path, monkeypatch, sighup, number
+):
+    def poll(store):
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(ModelStore, "poll", poll)
+    monkeypatch.setattr(tempfile, "tempdir", f"{tmp_path}")
+    before = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)]
+    assert main(["serve", str(folder), "--port", "0"]) == 128 + number
+    assert list(tmp_path.iterdir()) == []
+    assert before == [
+        signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)
+    ]
+
+
+def test_sighup_ends_the_server_in_order(folder, monkeypatch, sighup):
+    """Also one that comes before it answers, and a second one."""
+
+    def hang_up(self):
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    async def startup(self, sockets=None):
+        hang_up(self)
+        await uvicorn.Server.startup(self, sockets)
+
+    monkeypatch.setattr(server_module._Server, "startup", startup)
+    monkeypatch.setattr(ModelStore, "close", hang_up)
+    monkeypatch.setattr(server_module, "_end_after", lambda *_: None)
+    assert main(["serve", str(folder), "--port", "0", *ALLOWED]) == 0
 
 
 def test_a_port_in_use(folder, capsys):

@@ -48,6 +48,12 @@ def interrupt_main(worker):
     stop_main(worker, signal.SIGINT)
 
 
+def hang_up(worker):
+    """All processes of a terminal that is closed get it."""
+    os.kill(os.getpid(), signal.SIGHUP)
+    stop_main(worker, signal.SIGHUP)
+
+
 def never_end(worker):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     worker.tell_ready()
@@ -144,6 +150,11 @@ def test_how_it_ends(tmp_path, capfd, work, error, message):
     assert handlers == [
         signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)
     ]
+
+
+def test_a_terminal_that_is_closed(tmp_path, capfd, sighup):
+    run_workers(1, hang_up, tmp_path, [])
+    assert capfd.readouterr().err == "1 workers are ready.\n"
 
 
 def test_who_does_not_end_is_killed(tmp_path, monkeypatch):

@@ -32,6 +32,8 @@ from kseq.user_error import DiskError
 from tests.slow import slow
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 
+pytestmark = pytest.mark.usefixtures("sighup")
+
 
 class Signal(keras.callbacks.Callback):
     """Sends this process signals after so many steps."""
@@ -86,7 +88,8 @@ def test_a_stopped_training_resumes_as_if_it_had_not_been(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
 )
 def test_a_signal_ends_the_step_and_saves(tmp_path, capsys, number, code):
     before = signal.getsignal(number)
@@ -96,6 +99,40 @@ def test_a_signal_ends_the_step_and_saves(tmp_path, capsys, number, code):
     assert steps(tmp_path) == [5, 7]
     assert "Stopped after step 7" in capsys.readouterr().err
     assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP])
+def test_a_second_sighup_does_not_keep_it_from_saving(tmp_path, first):
+    before = signal.getsignal(signal.SIGHUP)
+    with pytest.raises(SystemExit) as stopped:
+        train(tmp_path, 4, [Signal(7, first, signal.SIGHUP)])
+    assert stopped.value.code == 128 + first
+    assert steps(tmp_path) == [5, 7]
+    assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_sighup_may_be_ignored(tmp_path):
+    """As `nohup` does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    train(tmp_path, 2, [Signal(7, signal.SIGHUP)])
+    assert signal.signal(signal.SIGHUP, before) == signal.SIG_IGN
+    assert steps(tmp_path) == [5, 10]
+
+
+def test_it_saves_although_nobody_reads_what_it_prints(tmp_path):
+    """Ctrl-C also ends the program that the output is piped into."""
+    kept, (ours, theirs) = os.dup(2), os.pipe()
+    os.dup2(theirs, 2)
+    os.close(theirs)
+    os.close(ours)
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            train(tmp_path, 4, [Signal(7, signal.SIGINT)])
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+    assert stopped.value.code == 130
+    assert steps(tmp_path) == [5, 7]
 
 
 def test_machines_ask_each_other_every_tenth_step(

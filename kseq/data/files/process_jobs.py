@@ -160,7 +160,8 @@ def _received(worker):
 
 def _work(main):
     """Answers jobs until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends it
+    for number in (signal.SIGINT, signal.SIGHUP):  # the main process ends it
+        signal.signal(number, signal.SIG_IGN)
     os.environ.update(_ENVIRONMENT)
     while True:
         try:
