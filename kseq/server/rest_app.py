@@ -144,7 +144,8 @@ class RestApp:
         if isinstance(response, EventStream):
             status, size = response.status, response.size
         elif response is not None:
-            status, size = response.status_code, len(response.body)
+            status = response.status_code
+            size = len(response.body) if scope["method"] != "HEAD" else 0
         self.log(
             access_record(
                 start,

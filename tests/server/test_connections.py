@@ -492,6 +492,17 @@ def test_who_leaves_leaves_the_queue(open_server, connect, held):
     assert sorted(statuses) == [200, 200, 200, 429, 499]
 
 
+def test_an_answer_to_head_has_no_bytes(open_server, connect):
+    records = []
+    server = open_server(log=records.append)
+    for method in (b"HEAD", b"GET"):
+        head = b"%s / HTTP/1.0\r\nHost: localhost\r\n\r\n" % method
+        connection = connect(server, head)
+        answer = b"".join(iter(lambda c=connection: c.recv(2**16), b""))
+        assert records[-1]["bytes"] == len(answer.partition(b"\r\n" * 2)[2])
+    assert records[0]["bytes"] == 0 < records[1]["bytes"]
+
+
 @pytest.mark.parametrize(
     "name",
     [
