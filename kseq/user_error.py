@@ -17,8 +17,8 @@ _AROUND = re.compile(
 _NUMBERED = re.compile(r"^ +\(\d+\) [A-Z_]+: +")
 _OPERATION = re.compile(
     r"^(?:\[_Derived_\]|\{\{(?:function_)?node [^}]*\}\}| )+"
-    r"|(?: \[Op:\w+\](?: name: .*)?)+$"
 )
+_LAST = re.compile(r" \[Op:[^\]]+\](?: name: .*)?$")  # of all lines
 
 
 class UserError(ValueError):
@@ -67,7 +67,7 @@ def reasons_of(error):
     Returns:
         list of str, lines without the names of operations; may be empty.
     """
-    text = str(getattr(error, "message", error))
+    text = _LAST.sub("", str(getattr(error, "message", error)))
     lines = (_NUMBERED.sub("", line) for line in text.splitlines())
     reasons = (line for line in lines if not _AROUND.match(line))
     return list(filter(None, (_OPERATION.sub("", line) for line in reasons)))
