@@ -248,7 +248,8 @@ def metrics_named(names):
     """The metrics that the option `--metrics` names.
 
     Args:
-        names: sequence of str, see `kseq.command_line.option_types.Metric`.
+        names: sequence of str, see `kseq.command_line.option_types.Metric`;
+            one that is repeated counts once.
 
     Returns:
         A list of functions of outputs and references, see `Score`.
@@ -271,7 +272,7 @@ def metrics_named(names):
         _check_module(name)
     if comet.__name__ in names:
         check_program()
-    return [metrics[name] for name in names]
+    return [metrics[name] for name in dict.fromkeys(names)]
 
 
 def is_error_rate(metric):

@@ -26,6 +26,12 @@ def test_every_name_of_the_option_is_a_metric():
         assert getattr(evaluation, metric.__name__, metric) is metric
 
 
+def test_a_repeated_name_counts_once():
+    """Scores have the names of metrics; a report pairs both."""
+    found = metrics_named(["chrf", "bleu", "chrf"])
+    assert [metric.__name__ for metric in found] == ["chrf", "bleu"]
+
+
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_missing_package_is_named(name, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
