@@ -5,6 +5,8 @@ all metrics that are computed of sums over lines, see `line_statistics`, in
 bounded memory.
 """
 
+import re
+
 import numpy as np
 
 from kseq.evaluation.line_statistics import (
@@ -16,6 +18,7 @@ SEED = 12345  # the default of sacreBLEU, as are the next two
 RESAMPLES = 1000  # of the bootstrap
 TRIALS = 10_000  # of approximate randomization
 _CELLS = 4_000_000  # draws at once
+_VALUE = re.compile(r"[0-9]+\.[0-9]+")  # of a score, as it is printed
 _TIE = 1e-9  # differences that are equal but for rounding
 
 
@@ -50,13 +53,10 @@ def with_intervals(scores, metrics, outputs, references):
     if not systems:
         return texts
     resampled = bootstrap(list(systems.values()))
-    for (number, system), values in zip(
-        systems.items(), resampled, strict=True
-    ):
-        if width := half_width(values):
-            value = f"{system.total():.2f}"
+    for number, values in zip(systems, resampled, strict=True):
+        if (width := half_width(values)) > _TIE:
             text, _, signature = texts[number].partition("  ")
-            text = text.replace(value, f"{value} ± {width:.2f}", 1)
+            text = _VALUE.sub(rf"\g<0> ± {width:.2f}", text, count=1)
             how = f"bs:{RESAMPLES}|seed:{SEED}|{signature}".strip("|")
             texts[number] = f"{text}  {how}"
     return texts

@@ -11,12 +11,14 @@ from kseq.evaluation import (
     has_line_statistics,
     metrics_named,
     resampling,
+    rouge_1,
 )
 from kseq.evaluation.line_statistics import line_statistics
 from kseq.evaluation.resampling import (
     bootstrap,
     half_width,
     randomized_differences,
+    with_intervals,
 )
 from kseq.user_error import ArgumentError
 
@@ -223,6 +225,26 @@ def test_the_interval_of_a_share():
     found = line_statistics(exact_match, outputs, ["a"] * 400)
     width = half_width(bootstrap([found])[0])
     assert width == pytest.approx(196 * (0.25 / 400) ** 0.5, rel=0.1)
+
+
+def test_an_interval_follows_a_value_that_is_rounded_up():
+    """44.375 as a mean of F is less than that as a sum of rows."""
+    words, lengths = list("abcdea"), "2344222424331121"
+    outputs = [" ".join(words[: int(length)]) for length in lengths]
+    lengths = "2331353241434111"
+    references = [" ".join(words[1 : 1 + int(length)]) for length in lengths]
+    score = rouge_1(outputs, references)
+    total = line_statistics(rouge_1, outputs, references).total()
+    assert score.text.startswith("ROUGE-1 44.38  ") and total < 44.375
+    [text] = with_intervals([score], [rouge_1], outputs, references)
+    assert text.startswith("ROUGE-1 44.38 ± 12.08  ")
+
+
+def test_an_interval_of_rounding_errors_is_left_out():
+    outputs, references = ["a"] * 12, ["a b"] * 12
+    score = rouge_1(outputs, references)
+    texts = with_intervals([score], [rouge_1], outputs, references)
+    assert texts == [score.text]
 
 
 def test_wrong_numbers_are_refused():
