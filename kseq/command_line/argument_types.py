@@ -157,7 +157,8 @@ def model(find):
 
 def model_or_file(text):
     """The path of a file, or what `model` reads."""
-    if os.path.isfile(text) or (is_url(text) and not is_model_name(text)):
+    is_file = os.path.exists(text) and not os.path.isdir(text)  # or a pipe
+    if is_file or (is_url(text) and not is_model_name(text)):
         return existing_file(text)
     return model(model_path)(text)
 

@@ -126,6 +126,8 @@ def test_what_cannot_be_compared(
         assert expected in message
     message = refused("compare", answers, tmp_path / "none", *files)
     assert "is neither a run directory nor an export" in message
+    message = refused("compare", answers, os.devnull, *files)
+    assert "is a pipe or a device; write it to a file first" in message
     assert "at least 0" in refused("compare", run, run, *files, "--show", "-1")
     table = tmp_path / "table.tsv"
     table.write_bytes(lines_of(["a\tb"] * 3))
