@@ -39,7 +39,7 @@ class Classifications:
     """
 
     columns = ("text", "label", "predicted")
-    hints = ("See what decided:     kseq explain {path} < FILE > page.html",)
+    hints = ("See what decided:     kseq explain {path} {inputs} > page.html",)
 
     def __init__(self, predictor, examples, metrics=(accuracy, macro_f1)):
         self.predictor = predictor

@@ -53,7 +53,7 @@ def report(path, evaluation, run, samples=5, inputs="< FILE"):
     word = _word(path)
     print(f"\nAnswers to your own:  kseq predict {word} {inputs}")
     for hint in evaluation.hints:
-        print(hint.format(path=word))
+        print(hint.format(path=word, inputs=inputs))
     logs = _word(_log_directory(run))
     print(f"Training curves:  tensorboard --logdir {logs}")
 

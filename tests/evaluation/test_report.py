@@ -42,8 +42,12 @@ def test_labels_stay_in_a_line(classifier, capsys):
 
     predictor = ClassifierPredictor({"serving_default": renamed})
     documents = Documents(["smoke", "water"], ["flood", "flood"])
-    report("here", Classifications(predictor, documents), RUN)
+    report(
+        *("here", Classifications(predictor, documents), RUN),
+        inputs="< PATHS",
+    )
     lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].endswith("  kseq explain here < PATHS > page.html")
     assert "  smoke  ->  fire and smoke" in lines
     assert "  water  ->  flood" in lines
     assert any(line.startswith("  fire and smoke: prec") for line in lines)
