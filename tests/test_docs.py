@@ -25,6 +25,7 @@ from kseq.command_line.option_types import option
 from kseq.data import dates, dispatch_reports
 from kseq.data.tags.journeys import journeys
 from kseq.runs.checkpoint_files import write_checkpoint
+from kseq.runs.run_directory import batch_fields
 from tests.recipes import RECIPES, load_recipe
 from tests.server.grpc_client import serve_grpc
 
@@ -325,6 +326,17 @@ def test_messages_of_troubleshooting_are_those_of_kseq():
     assert not {part for part in parts if part not in known}
 
 
+def test_the_files_of_a_run_are_those_of_its_directory():
+    page = (DOCS / "reliability.md").read_text("utf-8")
+    table = page.split("## The files of a run")[1].split("\n## ")[0]
+
+    def names(text):
+        first = re.findall(r"^ *\| (`.*?) \|", text, re.M)
+        return set(re.findall(r"`(.*?)`", " ".join(first)))
+
+    assert names(table) == names(runs.RunDirectory.__doc__)
+
+
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8").split("\nnav:")[1]
     listed = re.findall(r"[\w/]+\.md", navigation)
@@ -345,6 +357,27 @@ def test_the_page_of_a_recipe_lists_its_options(path):
     for name, value in fields.items():
         if isinstance(value, int | float | str) and value is not False:
             assert rows[name] == str(value), name
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_page_of_a_recipe_says_what_may_change(path):
+    page = (DOCS / "recipes" / f"{path.stem}.md").read_text("utf-8")
+    [listed] = re.findall(
+        r"^(`--steps`[^.]*) may\s+change\s+when\s+a\s+run\s+resumes\.",
+        page,
+        re.M,
+    )
+    config = load_recipe(path.stem).Config()
+    del sys.modules[path.stem]
+    names = {field.name for field in dataclasses.fields(config)}
+    may_change = {
+        *("steps", "patience", "save_every", "track", "calibrate"),
+        *("accumulation_steps", *batch_fields(config)),
+    }
+    listed = listed.replace("(except with `--schedule cosine`)", "")
+    assert sorted(re.findall(r"`(.*?)`", listed)) == sorted(
+        option(name) for name in may_change & names
+    )
 
 
 @pytest.mark.parametrize("room", ROOMS)
