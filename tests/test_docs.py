@@ -55,8 +55,12 @@ ROOMS = (
     *("loading", "runs", "serving", "training"),
 )
 
-# What troubleshooting.md quotes of the shell and of TensorFlow.
-OF_OTHERS = {"<(zcat a.gz)", "Op type not registered 'Sentencepiece...'"}
+# What troubleshooting.md quotes of the shell, argparse and TensorFlow.
+OF_OTHERS = {
+    "<(zcat a.gz)",
+    "expected at least one argument",
+    "Op type not registered 'Sentencepiece...'",
+}
 
 
 @dataclasses.dataclass(frozen=True)
