@@ -123,7 +123,7 @@ class SpeechOptions:
     resample: NonNegativeInt = 0  # new sample rate; 0: that of the recordings
     features: str = ""  # .npz file with ready features, instead of recordings
     max_seconds: PositiveFloat = 30.0  # longer ones are skipped
-    num_mels: SmallInt = 40  # features of a frame of 10 ms
+    num_mels: SmallInt = 40  # features of a frame of 25 ms, every 10 ms
     pyramid_layers: SmallInt = 3  # later ones halve the time steps
     stretch: Rate = 0.1  # of time, by up to this much more or less
     masks: NonNegativeInt = 1  # random masks of time and of features
