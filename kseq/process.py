@@ -243,10 +243,12 @@ def stop_in_order():
 def stop_signals():
     """The signals that stop a process: SIGTERM, SIGINT and SIGHUP.
 
-    The latter is left out if it is ignored, as `nohup` has it.
+    The last one is left out if it is ignored, as `nohup` has it.
     """
-    is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    return signal.SIGTERM, signal.SIGINT, *[signal.SIGHUP] * (not is_ignored)
+    signals = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
+    return signals
 
 
 def discard_lost_output():
