@@ -33,7 +33,7 @@ from kseq.runs.checkpoint_files import (
 )
 from kseq.terminal import below_keras_bar, progress
 from kseq.training.optimizer import ema_weights
-from kseq.user_error import RunError, UserError, check_integers
+from kseq.user_error import RunError, check_integers
 
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
@@ -236,7 +236,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._saved_at = time.monotonic()
         if self.needs_validation:
             print("Validating the last epoch.", file=sys.stderr)
-            self._release_signals()
+            self.release_signals()
             logs = {**self._logs}
             epoch = (self._step - 1) // self.params["steps"]
             for callback in self.validation:
@@ -282,7 +282,7 @@ class Checkpoints(keras.callbacks.Callback):
         if number := self._signal_of_any():
             self._stop(number)
         if num_machines() == 1:  # the others would wait for this one
-            self._release_signals()
+            self.release_signals()
 
     def on_epoch_end(self, epoch, logs=None):
         self._end_short_epoch()
@@ -324,7 +324,7 @@ class Checkpoints(keras.callbacks.Callback):
             self._stop(number)
 
     def _leave(self):
-        self._release_signals()
+        self.release_signals()
         self.model.train_function = self._train
         self._iterator = None
 
@@ -338,7 +338,7 @@ class Checkpoints(keras.callbacks.Callback):
     def _left_on_error(self):
         try:
             yield
-        except UserError:  # ends `fit`, without another callback
+        except Exception:  # ends `fit`, without another callback
             self._leave()
             raise
 
@@ -396,11 +396,11 @@ class Checkpoints(keras.callbacks.Callback):
         return self._step - self._best_step >= self.patience * steps_per_epoch
 
     def _train_with_one_iterator(self, iterator):
-        if self._iterator is None:
-            self._iterator = iterator
-        elif iterator is not self._iterator:
-            raise ValueError(_NEEDS_ONE_ITERATOR)
         with self._left_on_error():
+            if self._iterator is None:
+                self._iterator = iterator
+            elif iterator is not self._iterator:
+                raise ValueError(_NEEDS_ONE_ITERATOR)
             return self._train(iterator)
 
     def _save_last(self, before_validation=False, **more):
@@ -444,7 +444,8 @@ class Checkpoints(keras.callbacks.Callback):
             if number := take_over():  # it came when `fit` had been called
                 self._ask_to_stop(number, None)
 
-    def _release_signals(self):
+    def release_signals(self):
+        """Puts back the handlers of signals; also after an error in `fit`."""
         while self._handlers:
             signal.signal(*self._handlers.popitem())
 
@@ -454,7 +455,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._signal = number
         # SIGHUP may come twice, or right after SIGTERM: it stays.
         kept = self._handlers.pop(signal.SIGHUP, None)
-        self._release_signals()
+        self.release_signals()
         if kept is not None:
             self._handlers[signal.SIGHUP] = kept
         discard_lost_output()

@@ -85,13 +85,14 @@ def fit(
     epochs = math.ceil(steps / steps_per_epoch)
     if first_epoch < epochs:
         compile_shapes(model, batches)
-    with contextlib.ExitStack() as first_step:
+    with contextlib.ExitStack() as context:
+        context.callback(checkpoints.release_signals)
         train = functools.partial(
             model.fit,
             steps_per_epoch=steps_per_epoch,
             epochs=epochs,
             callbacks=[
-                _FirstStep(first_step),
+                _FirstStep(context),
                 save_before_validation,
                 *checkpoints.validation,
                 checkpoints,

@@ -1,3 +1,5 @@
+import signal
+
 import keras
 import numpy as np
 import pytest
@@ -100,6 +102,19 @@ def test_callbacks_come_before_the_checkpoints(tmp_path):
     [best] = (run.checkpoints / "best").glob("*.sha256")
     assert best.stem == f"ckpt-{STEPS}"
     assert '"val_score": -1' in run.metrics.read_text()
+
+
+def test_an_error_of_a_callback_leaves_no_handlers(tmp_path, sighup):
+    def fail(*_, **logs):
+        raise KeyError("score")
+
+    numbers = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+    before = list(map(signal.getsignal, numbers))
+    for failing in ("on_epoch_end", "on_train_batch_end"):
+        callback = keras.callbacks.LambdaCallback(**{failing: fail})
+        with pytest.raises(KeyError):
+            fitted(tmp_path / failing, STEPS, callback)
+        assert list(map(signal.getsignal, numbers)) == before
 
 
 class Stop(keras.callbacks.Callback):
