@@ -38,6 +38,7 @@ from kseq.data.files.prepared_folder import (
 )
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.url_files import is_url, refuse_folder_urls
+from kseq.data.running_text.text_documents import check_column
 from kseq.files import version_0_1
 from kseq.files.json_files import read_json
 from kseq.files.model_path import is_run, run_path
@@ -171,6 +172,10 @@ def _refuse_options_of_files(folder, given, config):
         for name in (*_OF_FILES, "weights", "network"):
             if given.get(name):
                 raise UserError(f"{option(name)} needs --train.")
+    elif given.get("column") and not folder:
+        splits = config.train, getattr(config, "validation", None)
+        paths = itertools.chain.from_iterable(map(_tuple, splits))
+        check_column(given["column"], *paths)
 
 
 def _refuse_other_tokenizer(given, inherited):

@@ -573,6 +573,29 @@ def test_only_given_options_are_refused(make_run):
         read(*words, "--sampling-rate", "0.5", "--overwrite")
 
 
+@dataclasses.dataclass(frozen=True)
+class Writer:
+    train: str | None = None
+    validation: str | None = None
+    column: str = "text"
+
+
+def test_plain_text_has_no_column(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("x")
+    Path("b.csv").write_text("y\nb\n")
+    for train, validation in ("ab", "ba", "bb", "aa"):
+        paths = {"a": "a.txt", "b": "b.csv"}
+        words = "--train", paths[train], "--validation", paths[validation]
+        words += ("--column", "y")
+        names = {"prog": "x", "description": ""}
+        if "b" in (train, validation):
+            read_options(Writer(), Writer(), words, "text", **names)
+            continue
+        with pytest.raises(UserError, match=r"a\.txt is plain text, which"):
+            read_options(Writer(), Writer(), words, "text", **names)
+
+
 def test_options_of_files_need_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.tsv").write_text("x\ty\n")

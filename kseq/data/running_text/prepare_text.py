@@ -37,6 +37,7 @@ from kseq.data.running_text.text_corpus import (
 )
 from kseq.data.running_text.text_documents import (
     Chunk,
+    check_column,
     chunks_of,
     documents_of,
     text_problems,
@@ -94,8 +95,8 @@ def prepare_text(
         part_size: characters that a process tokenizes together.
 
     Raises:
-        DataError: a file cannot be used, or the folder is prepared from other
-            files or with other options.
+        DataError: a file cannot be used, there is a column, but no table, or
+            the folder is prepared from other files or with other options.
         DiskError: the disk is full.
 
     Example:
@@ -109,6 +110,7 @@ def prepare_text(
     if train is None or is_prepared(train):
         corpus = read_text_corpus(train, validation, log=False)
     else:
+        check_column(column, train, validation)
         options = {"column": column, "part_size": part_size}
         options |= tokenizer_options(
             tokenizer, vocab_size=vocab_size, tokens=tokens

@@ -23,6 +23,7 @@ from kseq.data.running_text.prepared_text import (
 from kseq.data.running_text.running_ids import lines_of, running_ids
 from kseq.data.running_text.text_documents import (
     Chunk,
+    check_column,
     texts_and_problems,
 )
 from kseq.data.text.tokenizer import Tokenizer
@@ -92,7 +93,8 @@ def read_text_corpus(
         log: whether the facts are logged.
 
     Raises:
-        DataError: a file cannot be used, or there is too little text.
+        DataError: a file cannot be used, there is too little text, or there is
+            a column, but no table.
 
     Example:
     >>> import pathlib
@@ -108,6 +110,7 @@ def read_text_corpus(
     if is_prepared(train):
         refuse_prepared(validation=validation)
         return logged(open_prepared_text(train), log)
+    check_column(column, train, validation)
     documents, problems = texts_and_problems(train, column)
     if validation is None:
         documents, held_out = _cut(train, documents)

@@ -32,21 +32,49 @@ from kseq.data.files.tables import (
 )
 from kseq.data.files.text_files import matching_files, read_lines
 from kseq.data.files.text_folders import texts_in_folder
+from kseq.data.files.url_files import is_url
+from kseq.terminal import escaped_line
 
+DEFAULT_COLUMN = "text"
 _CHUNK = 2**20  # bytes of a large document that are read together
 
 
-def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
+def read_texts(
+    path: str | os.PathLike, column: str = DEFAULT_COLUMN
+) -> list[str]:
     """The documents of files, see `read_text_corpus`, without blank ones.
 
     Invalid UTF-8 becomes U+FFFD, and carriage returns are left out.
 
     Raises:
-        DataError: a file cannot be read, is broken or has no text.
+        DataError: a file cannot be read, is broken or has no text; or there is
+            a column, but no table.
     """
+    check_column(column, path)
     texts, problems = texts_and_problems(path, column)
     log_problems(problems)
     return texts
+
+
+def check_column(column: str, *paths: str | os.PathLike | None):
+    """DataError for a column other than the default, if there is no table.
+
+    Args:
+        column: name.
+        *paths: of the files of all splits; None for one without files.
+    """
+    if column != DEFAULT_COLUMN and not any(map(_has_table, paths)):
+        raise DataError(
+            f"{escaped_line(paths[0])} is plain text, which has no columns: "
+            f"leave out the column {escaped_line(column)}."
+        )
+
+
+def _has_table(path):
+    if path is None or is_text_folder(path):
+        return False
+    # What a URL names is known after it is copied.
+    return is_url(path) or any(map(kind_of, matching_files(path)))
 
 
 def texts_and_problems(

@@ -1,3 +1,4 @@
+import functools
 import gzip
 import importlib
 import json
@@ -107,6 +108,19 @@ def test_records_are_documents(write):
 def test_what_is_no_text(write, name, content, message):
     with pytest.raises(DataError, match=message):
         read_texts(write(name, content))
+
+
+def test_plain_text_has_no_columns(write, tmp_path):
+    """A column is refused where no file is a table that may have it."""
+    plain, table = write("a.txt", b"a b c d"), write("b.csv", b"y\nb")
+    for path in (plain, tmp_path, str(tmp_path / "*.txt")):
+        with pytest.raises(DataError, match=r"no columns: leave .* column y\."):
+            read_texts(path, "y")
+        for read in (read_text_corpus, functools.partial(prepare_text, "out")):
+            with pytest.raises(DataError, match="which has no columns"):
+                read(path, plain, "y")
+    assert read_text_corpus(plain, table, "y").test == ["b"]
+    assert read_text_corpus(table, plain, "y").train == ["b"]
 
 
 def test_a_surrogate_is_the_replacement_character(write):
