@@ -87,6 +87,8 @@ def smooth(losses):
 def _report(rates, losses, config, path):
     from kseq.pictures import rates_picture
 
+    # A row has the rate after its step, which is that of the next one.
+    rates = [rates[0] ** 2 / rates[1], *rates[:-1]]
     smoothed = smooth(losses)
     least = min(smoothed)
     at_least = rates[smoothed.index(least)]
