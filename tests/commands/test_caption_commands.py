@@ -232,6 +232,11 @@ def test_a_folder_is_for_features(paths, folder, refused, monkeypatch):
         ("image", ("moving.tsv", "--images", "."), "moving.tsv:2: moving.gif"),
         ("image", ("captions.tsv", "--images", "none"), "not a folder"),
         ("features", ("captions.tsv",), "--features"),
+        (
+            "features",
+            ("captions.tsv", "--features", "a.npz", "--images", "."),
+            "--images is not for this model",
+        ),
     ],
 )
 def test_wrong_files_of_evaluate(
