@@ -24,7 +24,7 @@ def run(options):
     """Prints one score a line: that of an answer in the tokenizer's pieces.
 
     `predict --scores` prints that of the pieces that the search found, which
-    are rarely others.
+    are rarely others, and with a share of CTC if the search has one.
     """
     copy_urls(options)
     model = Capabilities(options.path)

@@ -85,7 +85,8 @@ class Generator:
             - `prefix`: the same as `n_best`, of answers that begin with
               `prefix` (B,) string; white space at its end finishes its last
               word.
-            - `score`: `score` (B,) of given answers, `target` (B,) string;
+            - `score`: `score` (B,) of given answers, `target` (B,) string,
+              by the decoder alone, without CTC;
               `log_prob` (B,) float32, without the length penalty, and
               `tokens` (B,) int32, END included; of each token
               `target_tokens` (B, T) string, "" at padding, and
