@@ -102,9 +102,17 @@ def with_pictures(
     if draw is None:
         return list(attentions)
     return [
-        attention._replace(picture=draw(each))
+        attention._replace(picture=draw(each, *_seconds_read(attention)))
         for attention, each in zip(attentions, inputs, strict=True)
     ]
+
+
+def _seconds_read(attention):
+    """How much of a recording was read, if it was cut; otherwise nothing."""
+    if not attention.truncated or not attention.source_tokens:
+        return ()
+    first, last = map(float, np.take(attention.source_tokens, [0, -1]))
+    return (last + (last - first) / max(len(attention.source_tokens) - 1, 1),)
 
 
 def page_of_attentions(attentions: Iterable[Attention], source: str) -> str:

@@ -66,8 +66,8 @@ class SourceType:
         is_file: bool, whether it is the bytes of a file.
         bytes_per_step: int, bytes of a row of strings that take about as long
             as one step of a sequence; 0 if all take the same time.
-        draw: function of an input, gives an encoded picture of it; None if
-            it is text.
+        draw: function of an input, and of the seconds of it that were read if
+            it was cut; gives an encoded picture of it; None if it is text.
         page_input: str, the module of the page that reads it.
         page_view: str, the module of the page that shows the text that
             answers it.

@@ -11,8 +11,12 @@ _RATIO = 4  # an image is about this much wider than high
 _RANGE = 8.0  # of natural logarithms that is shown
 
 
-def spectrogram(sound) -> bytes:
+def spectrogram(sound, seconds: float | None = None) -> bytes:
     """Draws features (S, F), or the bytes of a WAV file.
+
+    Args:
+        sound: either of them.
+        seconds: that are drawn from its start; None for all.
 
     Returns:
         A PNG image, time from left to right, high frequencies at the top; b""
@@ -23,6 +27,8 @@ def spectrogram(sound) -> bytes:
     else:
         frames = np.asarray(sound, np.float32)
         frames = frames[np.isfinite(frames).all(axis=1)]  # the rest is padding
+    if seconds is not None:
+        frames = frames[: max(round(seconds / _STEP), 1)]
     if not frames.size:
         return b""
     if not isinstance(sound, str | bytes):

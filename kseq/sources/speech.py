@@ -91,10 +91,10 @@ def _transcripts_of_frames(model, options):
     )
 
 
-def _draw(sound):
+def _draw(sound, seconds=None):
     from kseq.sources.spectrogram import spectrogram
 
-    return spectrogram(sound)
+    return spectrogram(sound, seconds)
 
 
 _FILES = {

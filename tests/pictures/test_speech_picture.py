@@ -8,6 +8,7 @@ from PIL import Image
 
 from kseq.pictures import attention_page, speech_picture
 from kseq.serving import Attention
+from kseq.serving.attention import with_pictures
 from kseq.sources.spectrogram import spectrogram
 from tests.data.wav import tone, wav
 
@@ -69,6 +70,20 @@ def test_features_are_drawn_with_time_to_the_right():
     assert pixels.shape[1] == 40
     assert pixels[0, 35] < pixels[0, 5] - 100
     assert pixels[-1, 35] == pixels[-1, 5]
+
+
+@pytest.mark.parametrize("sound", [np.eye(100), wav(tone(1.0))])
+def test_only_what_was_read_of_a_recording_is_drawn(sound):
+    """Its weights are those of the first 0.2 seconds, as its picture is."""
+    times = ["0.00", "0.04", "0.08", "0.12", "0.16"]
+    found = Attention(times, ["a"], np.full((1, 5), 0.2))
+    cut = found._replace(truncated=True)
+    whole, part = (
+        pixels_of(each.picture).shape[1]
+        for each in with_pictures([found, cut], "frames", [sound, sound])
+    )
+    assert whole == pytest.approx(100, abs=3)
+    assert part == 20
 
 
 @pytest.mark.parametrize(
