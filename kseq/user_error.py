@@ -18,7 +18,7 @@ _NUMBERED = re.compile(r"^ +\(\d+\) [A-Z_]+: +")
 _OPERATION = re.compile(
     r"^(?:\[_Derived_\]|\{\{(?:function_)?node [^}]*\}\}| )+"
 )
-_LAST = re.compile(r" \[Op:[^\]]+\](?: name: .*)?$")  # of all lines
+_LAST = re.compile(r" \[Op:[^\]]+\](?: name: .*)?")  # of all lines
 
 
 class UserError(ValueError):
@@ -67,7 +67,11 @@ def reasons_of(error):
     Returns:
         list of str, lines without the names of operations; may be empty.
     """
-    text = _LAST.sub("", str(getattr(error, "message", error)))
+    text = str(getattr(error, "message", error))
+    # From its last place alone: a message may quote a long text of a user.
+    start = max(text.rfind(" [Op:"), 0)
+    if _LAST.fullmatch(text, start):
+        text = text[:start]
     lines = (_NUMBERED.sub("", line) for line in text.splitlines())
     reasons = (line for line in lines if not _AROUND.match(line))
     return list(filter(None, (_OPERATION.sub("", line) for line in reasons)))
