@@ -85,14 +85,17 @@ def fit(
     epochs = math.ceil(steps / steps_per_epoch)
     if first_epoch < epochs:
         compile_shapes(model, batches)
-    with contextlib.ExitStack() as context:
-        context.callback(checkpoints.release_signals)
+    with (
+        contextlib.ExitStack() as at_the_end,
+        contextlib.ExitStack() as first_step,
+    ):
+        at_the_end.callback(checkpoints.release_signals)
         train = functools.partial(
             model.fit,
             steps_per_epoch=steps_per_epoch,
             epochs=epochs,
             callbacks=[
-                _FirstStep(context),
+                _FirstStep(first_step),
                 save_before_validation,
                 *checkpoints.validation,
                 checkpoints,
