@@ -1,5 +1,6 @@
 """kseq verify: whether a run can be repeated."""
 
+from kseq.command_line.option_types import option
 from kseq.commands.recipes import find_recipe
 from kseq.commands.trial_run import trial_run, without
 from kseq.files.json_files import read_json
@@ -104,10 +105,9 @@ def _changed_versions(run):
 
 def _changed_data(run):
     config = read_json(run.config)
-    recorded = read_json(run.data) if run.data.is_file() else {}
     now = data_files(config)
     lines = []
-    for name, before in recorded.items():
+    for name, before in _recorded_data(run).items():
         if name not in now:
             lines.append(f"{name}: missing: {_paths(config.get(name))}")
         elif now[name] != before:
@@ -118,13 +118,16 @@ def _changed_data(run):
 def _where_data_are(run, words):
     """The command with the paths of a run that resumed with moved data."""
     config = read_json(run.config)
-    for name in read_json(run.data) if run.data.is_file() else ():
+    for name in _recorded_data(run):
         value = config[name]
         paths = value if isinstance(value, list) else [value]
         if not {*paths} <= {*words}:
-            option = f"--{name}"
-            words = [*without(words, option), option, *paths]
+            words = [*without(words, option(name)), option(name), *paths]
     return words
+
+
+def _recorded_data(run):
+    return read_json(run.data) if run.data.is_file() else {}
 
 
 def _paths(value):
