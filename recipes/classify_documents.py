@@ -26,7 +26,7 @@ class Config(
     columns: tuple[str, str] = ("label", "text")  # their names or numbers
     run: options.RunPath = "runs/classifier"
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
-    vocab_size: options.VocabSize = 16_000
+    vocab_size: options.VocabSize = 16_000  # at most, of pieces
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: options.Size = 128  # of embeddings
     units: options.Size = 64  # of each direction

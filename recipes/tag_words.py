@@ -26,7 +26,7 @@ class Config(
     columns: tuple[str, str] = ("words", "tags")  # their names or numbers
     run: options.RunPath = "runs/tagger"
     model: Literal["lstm", "transformer"] = "lstm"
-    vocab_size: options.VocabSize = 8000
+    vocab_size: options.VocabSize = 8000  # at most, of pieces
     dim: options.Size = 128  # of embeddings and states
     layers: options.Size = 2
     heads: options.SmallInt = 4  # of the Transformer

@@ -23,7 +23,7 @@ class Config(
 
     run: options.RunPath = "runs/speech"
     pieces: Literal["char", "bpe"] = "char"  # of a transcript
-    vocab_size: options.VocabSize = 1000  # an upper limit for characters
+    vocab_size: options.VocabSize = 1000  # at most, of pieces
     max_length: options.PositiveInt = 400  # pieces; longer ones are skipped
     embedding_dim: options.Size = 128
     units: options.EvenSize = 256

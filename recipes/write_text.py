@@ -25,7 +25,7 @@ class Config(
     column: str = "text"  # column of the documents in a table
     run: options.RunPath = "runs/text"
     tokens: Literal["char", "bpe", "unigram"] = "char"
-    vocab_size: options.VocabSize = 8000  # an upper limit for characters
+    vocab_size: options.VocabSize = 8000  # at most, of tokens
     length: options.PositiveInt = 256  # tokens of a row
     model: Literal["transformer", "lstm"] = "transformer"
     layers: options.SmallInt = 6

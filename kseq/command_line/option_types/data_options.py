@@ -31,7 +31,7 @@ class TranslationOptions:
     columns: tuple[str, ...] = ()  # names of source, target (and alignment)
     weights: tuple[float, ...] = ()  # how often each corpus is drawn
     pieces: tuple[Pieces, ...] = ("bpe",)  # two types: one for each side
-    vocab_size: VocabSize = 8000  # of source and target together
+    vocab_size: VocabSize = 8000  # at most, of both sides together
     max_length: PositiveInt = 100  # tokens; longer pairs are skipped
     batch_tokens: PositiveInt = 4096
     dropout: Rate | None = None  # 0.3, or 0.1 for over 100,000 pairs
@@ -90,7 +90,7 @@ class DialogueOptions:
     max_turns: PositiveInt = 5  # last turns that are read
     max_pieces: PositiveInt = 60  # pieces per turn; longer turns are cut
     max_length: PositiveInt = 320  # pieces per side; longer ones are skipped
-    vocab_size: VocabSize = 8000
+    vocab_size: VocabSize = 8000  # at most, of pieces
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -100,16 +100,17 @@ class Tokenizer(tf.Module):
         Args:
             lines: read once, in constant memory; of more than a million
                 lines, a million drawn at random. A long line is read in parts.
-            vocab_size: number of pieces, with the four control tokens and, for
-                "bpe" and "unigram", the 256 bytes. For "char" and "word" an
-                upper limit; a warning says if characters are left out.
+            vocab_size: the most pieces, with the four control tokens and, for
+                "bpe" and "unigram", the 256 bytes. A text that supports fewer
+                has fewer. For "char", a warning says if characters are left
+                out.
             model_type: "bpe", "unigram", "char" or "word".
             verbatim: whether white space at the ends of a text and line
                 breaks in it are kept, for running text; not for "word". A
                 line may then end with its line break.
 
         Raises:
-            DataError: the text supports fewer pieces, or needs more.
+            DataError: there is no text, or its characters need more pieces.
         """
         if model_type not in ("bpe", "unigram", "char", "word"):
             raise ValueError(

@@ -65,7 +65,7 @@ def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
                 model_writer=model,
                 model_type=model_type,
                 vocab_size=vocab_size,
-                hard_vocab_limit=has_bytes,
+                hard_vocab_limit=False,
                 character_coverage=0.9995 if has_bytes else 1.0,
                 byte_fallback=has_bytes,
                 # Unseen numbers are spelled with digits that were seen.
@@ -89,6 +89,15 @@ def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
     # The names of the temporary files.
     proto.normalizer_spec.ClearField("normalization_rule_tsv")
     proto.denormalizer_spec.ClearField("normalization_rule_tsv")
+    if has_bytes:
+        # As if the size had been known: models that earlier versions could
+        # make are the same, to the byte.
+        proto.trainer_spec.hard_vocab_limit = True
+        if len(proto.pieces) < vocab_size:
+            _log.info(
+                f"The text supports {len(proto.pieces):,} pieces: the "
+                f"vocabulary has fewer than {vocab_size:,}."
+            )
     if model_type == "char":
         _add_lost_characters(proto, text.characters(), vocab_size)
     if model_type != "word":
@@ -204,11 +213,6 @@ def parts_of(text: str, most: int) -> Iterator[str]:
 def _explained(error, text, vocab_size) -> Exception:
     if text.is_empty:
         return DataError("There is no text to train a tokenizer on.")
-    if most := re.search(r"value <= (\d+)", str(error)):
-        return DataError(
-            f"The text supports at most {most[1]} pieces; lower vocab_size. "
-            f"Received: {vocab_size=}"
-        )
     if least := re.search(r"\d+ vs (\d+)", str(error)):
         return DataError(
             f"The characters of the text need at least {least[1]} pieces; "

@@ -412,8 +412,8 @@ def test_a_file_that_cannot_be_read_now(tmp_path, kept, monkeypatch, finished):
 
 def test_wrong_options_leave_nothing(tmp_path):
     files = write_files(tmp_path, pairs(40))
-    with pytest.raises(DataError, match="supports at most"):
-        prepare_pairs("out", files, tokenizers=PairTokenizers(5000))
+    with pytest.raises(DataError, match="need at least"):
+        prepare_pairs("out", files, tokenizers=PairTokenizers(261))
     assert not (tmp_path / "out").exists()
 
 
