@@ -26,6 +26,7 @@ class Config(options.TrainingOptions):
     slot_dim: options.Size = 20
     read_heads: options.Size = 1
     write_heads: options.Size = 1
+    initial_memory: Literal["constant", "random"] = "constant"  # of all slots
     steps: options.PositiveInt = 5000
     evaluate_every: options.PositiveInt = 500
     batch_size: options.PositiveInt = 16  # sequences
@@ -38,8 +39,9 @@ class Config(options.TrainingOptions):
         if self.model == "ntm":
             yield "--model lstm", ("num_layers",)
         else:
-            of_memory = ("slots", "slot_dim", "read_heads", "write_heads")
-            yield "--model ntm", ("controller", *of_memory)
+            of_memory = ("slots", "slot_dim", "initial_memory")
+            heads = ("read_heads", "write_heads")
+            yield "--model ntm", ("controller", *of_memory, *heads)
 
 
 def build_task(config):
@@ -66,6 +68,7 @@ def build_cell(config, keras):
         slot_dim=config.slot_dim,
         read_heads=config.read_heads,
         write_heads=config.write_heads,
+        initial_memory=config.initial_memory,
         controller=config.controller,
         controller_units=config.units,
     )

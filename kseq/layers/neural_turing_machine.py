@@ -21,7 +21,8 @@ from kseq.user_error import ArgumentError, check_integers, check_positive
 _FOCUS = 10.0  # logit of the slot at which all heads are before the first step
 _SHARP = 3.0  # of the power of a head: one that idles stays where it is
 _FORGET = -2.0  # added to the 1 of `lstm_step`: the memory keeps what must last
-_FIRST = 1e-6  # in all of the memory, which makes training reliable
+_FIRST = 1e-6  # in all of a constant memory, which makes training reliable
+_SPREAD = 0.1  # standard deviation of a random one: little beside what is added
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -52,6 +53,10 @@ class NeuralTuringMachine(keras.layers.Layer):
         shift_range: int, maximum shift in slots.
         clip: float, the outputs of the controller and of the heads stay
             between -clip and clip.
+        initial_memory: "constant", all slots alike; or "random", drawn once
+            for the layer. Only in the second can a head find an empty slot by
+            content, and so write where the input says: for `PrioritySort`
+            and `DynamicNgrams`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -89,6 +94,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         controller_units: int = 100,
         shift_range: int = 1,
         clip: float = 20.0,
+        initial_memory: str = "constant",
         **kwargs,
     ):
         check_integers(
@@ -110,6 +116,11 @@ class NeuralTuringMachine(keras.layers.Layer):
                 'controller must be "lstm" or "dense". '
                 f"Received: controller={controller!r}"
             )
+        if initial_memory not in ("constant", "random"):
+            raise ArgumentError(
+                'initial_memory must be "constant" or "random". '
+                f"Received: initial_memory={initial_memory!r}"
+            )
         check_positive(clip=clip)
         super().__init__(**kwargs)
         self.units = units
@@ -121,6 +132,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         self.controller_units = controller_units
         self.shift_range = shift_range
         self.clip = clip
+        self.initial_memory = initial_memory
 
         self.heads = read_heads + write_heads
         self.output_size = units
@@ -175,6 +187,17 @@ class NeuralTuringMachine(keras.layers.Layer):
             autocast=False,
             name="first_weights",
         )
+        self.first_memory = None
+        if self.initial_memory == "random":
+            # Not trained: the gradient of a cosine grows where vectors are
+            # short, and would be most of the norm that is clipped.
+            self.first_memory = self.add_weight(
+                shape=(self.slots * self.slot_dim,),
+                initializer=keras.initializers.RandomNormal(stddev=_SPREAD),
+                trainable=False,
+                autocast=False,
+                name="first_memory",
+            )
         self.projection.build((None, input_shape[-1] + read))
         if self.controller == "lstm":
             self.recurrence.build((None, self.recurrence.gate_units))
@@ -196,6 +219,8 @@ class NeuralTuringMachine(keras.layers.Layer):
         """
         outputs = ops.zeros((self.units,), "float32")
         memory = ops.full((self.slots * self.slot_dim,), _FIRST, "float32")
+        if self.first_memory is not None:
+            memory = ops.cast(self.first_memory, "float32")
         reads = ops.tanh(ops.cast(self.first_reads, "float32"))
         weights = ops.softmax(ops.cast(self.first_weights, "float32"), axis=-1)
         first = (outputs, memory, reads, ops.reshape(weights, (-1,)))

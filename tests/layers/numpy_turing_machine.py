@@ -59,6 +59,8 @@ def turing_machine(cell, sequence):
 
     heads, size = cell.heads, cell.slot_dim
     memory = np.full((cell.slots, size), 1e-6)
+    if cell.initial_memory == "random":
+        memory = weight("first_memory").reshape(memory.shape)
     reads = np.tanh(weight("first_reads"))
     weights = np.array([softmax(row) for row in weight("first_weights")])
     hidden = state = np.zeros(cell.controller_units)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from kseq.layers import NeuralTuringMachine
+from kseq.ops import content_weights
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of, randomize
 from tests.layers.numpy_turing_machine import turing_machine
@@ -10,6 +11,7 @@ from tests.slow import slow
 
 SIZES = {"units": 3, "slots": 6, "slot_dim": 4, "controller_units": 5}
 HEADS = {"read_heads": 2, "write_heads": 3, "shift_range": 2}
+RANDOM = {"initial_memory": "random"}
 
 
 def built(**settings):
@@ -29,7 +31,9 @@ def steps(cell, inputs):
 
 
 @pytest.mark.parametrize("controller", ["lstm", "dense"])
-@pytest.mark.parametrize("heads", [{}, HEADS], ids=["one head", "heads"])
+@pytest.mark.parametrize(
+    "heads", [{}, HEADS, RANDOM], ids=["one head", "heads", "random memory"]
+)
 def test_agrees_with_the_paper_in_numpy(seed, controller, heads):
     cell, inputs = built(controller=controller, **heads), normal(2, 9, 7)
     outputs, states = steps(cell, inputs)
@@ -50,6 +54,34 @@ def test_a_loop_of_keras_equals_the_steps(seed, controller):
     layer = keras.layers.RNN(cell, return_sequences=True)
     expected, _ = steps(cell, inputs)
     np.testing.assert_allclose(layer(inputs), expected, atol=1e-5)
+
+
+def test_a_head_finds_an_empty_slot_of_a_random_memory_by_content(seed):
+    """All slots of a constant one are alike to it."""
+    found = {}
+    for kind in ("constant", "random"):
+        cell = NeuralTuringMachine(**SIZES, initial_memory=kind)
+        cell.build((None, 7))
+        memory = numpy_of(cell.get_initial_state(2)[1]).reshape(2, 6, 4)
+        np.testing.assert_array_equal(memory[0], memory[1])
+        strengths = np.full((2, 6), 50.0, "float32")
+        found[kind] = numpy_of(content_weights(memory, memory, strengths))
+    np.testing.assert_allclose(found["constant"], np.full((2, 6, 6), 1 / 6))
+    np.testing.assert_allclose(found["random"], [np.eye(6)] * 2, atol=0.05)
+
+
+def test_a_random_memory_is_kept_and_not_trained(seed, tmp_path):
+    cell = NeuralTuringMachine(**SIZES, **RANDOM)
+    model = keras.Sequential([keras.Input((None, 7)), keras.layers.RNN(cell)])
+    before = numpy_of(cell.first_memory)
+    model.compile("adam", "mse")
+    model.fit(normal(4, 3, 7), normal(4, 3), verbose=0)
+    np.testing.assert_array_equal(cell.first_memory, before)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.layers[0].cell.first_memory, before)
+    inputs = normal(2, 3, 7)
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
 def test_an_lstm_begins_by_forgetting(seed):
@@ -138,6 +170,7 @@ def test_values_stay_finite_at_the_limits(seed):
         ({"shift_range": -1}, "shift_range=-1"),
         ({"clip": float("nan")}, "clip=nan"),
         ({"clip": 0}, "clip=0"),
+        ({"initial_memory": "learned"}, "initial_memory='learned'"),
     ],
 )
 def test_wrong_arguments(settings, message):
