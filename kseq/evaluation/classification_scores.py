@@ -4,10 +4,12 @@ import numpy as np
 
 from kseq.evaluation.metrics import exact_match
 from kseq.evaluation.score import Score
+from kseq.pictures import confusion_picture
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
 _LONGEST = 500  # characters of a message; it may hold whole texts
+_MOST_DRAWN = 1000  # classes; a picture has no more pixels than that
 
 
 def accuracy(outputs, references):
@@ -41,7 +43,8 @@ def macro_f1(outputs, references):
         ValueError: if the lists are empty or differ in length.
     """
     classes = sorted({*outputs, *references})
-    value = classification_scores(references, outputs, classes)["macro_f1"]
+    columns = _columns(*_positions(references, outputs, classes), len(classes))
+    value = float(columns["f1"].mean())
     return Score(value, f"macro F1 {value:.4f}")
 
 
@@ -80,6 +83,21 @@ def classification_scores(labels, predicted, classes):
         >>> scores["per_class"]["cat"]
         {'precision': 1.0, 'recall': 0.5, 'f1': 0.666..., 'support': 2}
     """
+    cells = _positions(labels, predicted, classes)
+    columns = _columns(*cells, len(classes))
+    confusion = np.zeros((len(classes), len(classes)), int)
+    np.add.at(confusion, tuple(cells), 1)
+    occurs = confusion.any(axis=0) | confusion.any(axis=1)
+    return {
+        "accuracy": float(confusion.trace() / len(labels)),
+        "macro_f1": float(columns["f1"][occurs].mean()),
+        "confusion": confusion,
+        "per_class": _per_class(columns, classes),
+    }
+
+
+def _positions(labels, predicted, classes):
+    """The positions of true and predicted labels: two lists of int."""
     if len(labels) != len(predicted) or not labels:
         raise ValueError(
             "Expected one predicted label for each label, and at least one. "
@@ -92,41 +110,56 @@ def classification_scores(labels, predicted, classes):
             f"{', '.join(classes)}. Received: {', '.join(sorted(unknown))}"
         )
 
-    confusion = np.zeros((len(classes), len(classes)), int)
-    cells = [
+    return [
         [positions[name] for name in names] for names in (labels, predicted)
     ]
-    np.add.at(confusion, tuple(cells), 1)
-    hits = confusion.diagonal()
-    support, guesses = confusion.sum(axis=1), confusion.sum(axis=0)
+
+
+def _columns(true, predicted, count):
+    """The scores of each class, from counts of classes and not of pairs."""
+    true, predicted = np.array(true), np.array(predicted)
+    hits, support, guesses = (
+        np.bincount(found, minlength=count)
+        for found in (true[true == predicted], true, predicted)
+    )
     # Where a denominator is zero, there are no hits either.
-    columns = {
+    return {
         "precision": hits / np.maximum(guesses, 1),
         "recall": hits / np.maximum(support, 1),
         "f1": 2 * hits / np.maximum(guesses + support, 1),
         "support": support,
     }
+
+
+def _per_class(columns, classes):
     return {
-        "accuracy": float(hits.sum() / len(labels)),
-        "macro_f1": float(columns["f1"][guesses + support > 0].mean()),
-        "confusion": confusion,
-        "per_class": {
-            name: {
-                key: column[position].item() for key, column in columns.items()
-            }
-            for name, position in positions.items()
-        },
+        name: {key: column[place].item() for key, column in columns.items()}
+        for place, name in enumerate(classes)
     }
 
 
 def class_lines(labels, predicted, classes):
     """The scores of each class, a line of text each."""
-    per_class = classification_scores(labels, predicted, classes)["per_class"]
+    cells = _positions(labels, predicted, classes)
+    per_class = _per_class(_columns(*cells, len(classes)), classes)
     return [
         f"{single_line(name)}: "
         + "  ".join(f"{key} {value:.4g}" for key, value in scores.items())
         for name, scores in per_class.items()
     ]
+
+
+def confusion_pictures(labels, predicted, classes):
+    """The confusion matrix, unless there are more classes than can be drawn.
+
+    Returns:
+        A dict, `confusion` -> PNG; empty for more than 1,000 classes, whose
+        pairs would not fit into memory.
+    """
+    if len(classes) > _MOST_DRAWN:
+        return {}
+    table = classification_scores(labels, predicted, classes)
+    return {"confusion": confusion_picture(table["confusion"], classes)}
 
 
 def cross_entropy(probabilities):

@@ -2,20 +2,21 @@
 
 import operator
 
+import numpy as np
+
 from kseq.evaluation.attention_on_evidence import attention_on_evidence
 from kseq.evaluation.calibration import fit_temperature, reliability
 from kseq.evaluation.classification_scores import (
     accuracy,
     check_known,
     class_lines,
-    classification_scores,
+    confusion_pictures,
     cross_entropy,
     macro_f1,
 )
 from kseq.evaluation.resampling import with_intervals
 from kseq.evaluation.score import chunks, first_rows, scores_of
 from kseq.pictures import (
-    confusion_picture,
     document_picture,
     reliability_picture,
 )
@@ -65,7 +66,7 @@ class Classifications:
         """
         self._outputs, self._certainties, probabilities = [], [], []
         labels = iter(self.examples.labels)
-        for inputs in chunks(self.examples.inputs):
+        for inputs in chunks(self.examples.inputs, len(self._labels)):
             for row in self.predictor.probabilities(inputs, progress):
                 self._outputs.append(max(row, key=row.get))
                 self._certainties.append(max(row.values()))
@@ -87,8 +88,8 @@ class Classifications:
         """
         columns = {label: column for column, label in enumerate(self._labels)}
         rows = [
-            [*row.values()]
-            for inputs in chunks(self.examples.inputs)
+            np.array([*row.values()], "float32")
+            for inputs in chunks(self.examples.inputs, len(self._labels))
             for row in self.predictor.probabilities(inputs, progress)
         ]
         labels = [columns[label] for label in self.examples.labels]
@@ -119,18 +120,16 @@ class Classifications:
     def pictures(self, count):
         """The pictures of `scores`, and the first explanations.
 
-        Those are the confusion matrix and the reliability diagram.
+        Those are the confusion matrix, of up to 1,000 labels, and the
+        reliability diagram.
 
         Returns:
             A dict, name -> PNG.
         """
-        table = classification_scores(
+        pictures = confusion_pictures(
             self.examples.labels, self._outputs, self._labels
         )
-        pictures = {
-            "confusion": confusion_picture(table["confusion"], self._labels),
-            "reliability": reliability_picture(*self._reliability()),
-        }
+        pictures["reliability"] = reliability_picture(*self._reliability())
         explained = self.predictor.explain(self.examples.inputs[:count])
         for number, explanation in enumerate(explained):
             title = (

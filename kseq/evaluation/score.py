@@ -4,6 +4,7 @@ import itertools
 from typing import NamedTuple
 
 _CHUNK = 4096  # answers that are held at once with all that is known of them
+_NUMBERS = 2**21  # of all classes, that are held at once
 
 
 class Score(NamedTuple):
@@ -37,14 +38,20 @@ def first_rows(count, *columns):
     return list(itertools.islice(zip(*columns, strict=True), count))
 
 
-def chunks(inputs):
+def chunks(inputs, width=1):
     """Yields parts of a list, in order; one that is empty has none.
 
     What is kept of the answers to one part is for the caller to choose, so
     that the rest of them does not fill the memory.
+
+    Args:
+        inputs: list.
+        width: int, the numbers of an answer, one for each class; the parts are
+            shorter where they are many.
     """
-    for start in range(0, len(inputs), _CHUNK):
-        yield inputs[start : start + _CHUNK]
+    size = max(1, min(_CHUNK, _NUMBERS // width))
+    for start in range(0, len(inputs), size):
+        yield inputs[start : start + size]
 
 
 def check_lengths(outputs, references):

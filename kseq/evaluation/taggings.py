@@ -10,14 +10,14 @@ from kseq.evaluation.classification_scores import (
     accuracy,
     check_known,
     class_lines,
-    classification_scores,
+    confusion_pictures,
     cross_entropy,
     macro_f1,
 )
 from kseq.evaluation.metrics import exact_match
 from kseq.evaluation.score import chunks, first_rows, scores_of
 from kseq.evaluation.span_f1 import are_bio, span_f1
-from kseq.pictures import confusion_picture, reliability_picture
+from kseq.pictures import reliability_picture
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -111,14 +111,14 @@ class Taggings:
     def pictures(self, count):
         """The confusion matrix and the reliability diagram, after `scores`.
 
+        The matrix is that of up to 1,000 tags.
+
         Returns:
             A dict, name -> PNG.
         """
         predicted, true = self._words()
-        table = classification_scores(true, predicted, self._tags)
-        picture = confusion_picture(table["confusion"], self._tags)
         return {
-            "confusion": picture,
+            **confusion_pictures(true, predicted, self._tags),
             "reliability": reliability_picture(*self._reliability()),
         }
 
@@ -126,7 +126,7 @@ class Taggings:
         """Yields the probabilities of a sentence, and its tags as columns."""
         numbers = {tag: number for number, tag in enumerate(self._tags)}
         true = iter(self.sentences.tags)
-        for texts in chunks(self.sentences.texts):
+        for texts in chunks(self.sentences.texts, len(self._tags)):
             found = self.predictor.probabilities(texts, progress)
             for text, row in zip(texts, found, strict=True):
                 tags = next(true)

@@ -3,7 +3,12 @@ import random
 import numpy as np
 import pytest
 
-from kseq.evaluation.classification_scores import classification_scores
+from kseq.evaluation import macro_f1
+from kseq.evaluation.classification_scores import (
+    class_lines,
+    classification_scores,
+    confusion_pictures,
+)
 
 CLASSES = ["fire", "flood", "police", "ambulance"]
 
@@ -67,3 +72,14 @@ def test_each_label_has_a_prediction(predicted):
 def test_a_label_that_is_no_class_is_named():
     with pytest.raises(ValueError, match="Received: storm"):
         classification_scores(["storm"], ["fire"], CLASSES)
+
+
+def test_scores_of_many_classes_need_no_table_of_their_pairs():
+    """The pairs of 100,000 classes would take 80 GB."""
+    classes = [f"class {number}" for number in range(100_000)]
+    predicted = [classes[1], *classes[1:]]
+    scores = class_lines(classes, predicted, classes)
+    assert len(scores) == len(classes)
+    assert scores[1].endswith("recall 1  f1 0.6667  support 1")
+    assert macro_f1(predicted, classes).value == pytest.approx(1, abs=1e-4)
+    assert confusion_pictures(classes, predicted, classes) == {}

@@ -112,3 +112,23 @@ def test_inputs_need_not_be_texts():
     assert found.scores()["accuracy"] == 0.5
     assert found.rows(2) == [("1.wav", "dot", "dot"), ("2.wav", "dot", "dash")]
     assert found.pictures(1)["documents/0"] == b"picture of 0.9"
+
+
+def test_with_many_labels_fewer_inputs_are_answered_at_once(monkeypatch):
+    monkeypatch.setattr("kseq.evaluation.score._NUMBERS", 7)
+    counts = []
+
+    def probabilities(inputs, progress):
+        counts.append(len(inputs))
+        return [{"dot": 0.2, "dash": 0.5, "pause": 0.3} for _ in inputs]
+
+    predictor = SimpleNamespace(
+        labels=["dot", "dash", "pause"], probabilities=probabilities
+    )
+    examples = SimpleNamespace(
+        inputs=[0.0] * 5, labels=["dash"] * 5, evidence=None
+    )
+    found = Classifications(predictor, examples)
+    assert found.scores()["accuracy"] == 1
+    assert found.fit_temperature() == 1
+    assert counts == [2, 2, 1] * 2
