@@ -94,6 +94,14 @@ class Capabilities:
                     f"{self.source.lines}."
                 )
 
+    @property
+    def num_classes(self):
+        """The classes whose probabilities an answer has; 0 if not known."""
+        classes = self.answer.ranks_classes and self.task.get(
+            self.answer.classes
+        )
+        return len(classes) if isinstance(classes, list) else 0
+
     def n_best(self, options):
         """How many answers are asked for, an input.
 

@@ -41,8 +41,8 @@ def run(options):
     glossary = options.glossary and Glossary(options.glossary)
     number = 0
     stdin = standard_input()
-    size, is_text = chunk_size(options.batch_size), model.source.has_tokenizer
-    chunks = read_chunks(stdin, size, is_text)
+    size = chunk_size(options.batch_size, model.num_classes)
+    chunks = read_chunks(stdin, size, model.source.has_tokenizer)
     for lines in counted(chunks, stdin, "Predicting"):
         prefix = prefixes and prefixes.take(len(lines))
         of_text = {}  # answers of other kinds have no phrases

@@ -20,15 +20,19 @@ from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
 _BATCHES = 8  # of a chunk, whose lines are sorted by length
+_PROBABILITIES = 2**21  # of a chunk, some 200 bytes each
 
 
-def chunk_size(batch_size):
+def chunk_size(batch_size, num_classes=0):
     """The number of lines in a chunk: 1,024, or 8,192 where there is a GPU.
 
     Args:
         batch_size: int or None, the lines of a batch; a chunk has no fewer.
+        num_classes: int, whose probabilities an answer has; a chunk has fewer
+            lines where they are many.
     """
-    return max(_BATCHES * most_at_once(), batch_size or 0)
+    most = _PROBABILITIES // max(num_classes, 1)
+    return max(min(_BATCHES * most_at_once(), most), batch_size or 1)
 
 
 def standard_input():

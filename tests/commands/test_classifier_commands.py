@@ -41,6 +41,21 @@ def test_a_label_for_each_line(run, export, documents, texts, output_of):
     assert output_of("predict", export, texts).splitlines() == labels
 
 
+def test_lines_are_read_in_chunks_for_the_number_of_labels(
+    run, export, texts, output_of, monkeypatch
+):
+    counts = []
+
+    def size(batch_size, num_classes):
+        counts.append(num_classes)
+        return 2
+
+    monkeypatch.setattr("kseq.commands.predict.chunk_size", size)
+    labels = output_of("predict", run, texts)
+    assert output_of("predict", export, texts) == labels
+    assert counts == [4, 4]
+
+
 def test_scores_and_n_best_are_columns(run, texts, output_of):
     labels = output_of("predict", run, texts).splitlines()
     options = ("--n-best", "3", "--scores")

@@ -6,6 +6,7 @@ import pytest
 from kseq.commands import read_chunks as module
 from kseq.commands.read_chunks import (
     LONGEST_LINE,
+    chunk_size,
     counted,
     read_chunks,
     standard_input,
@@ -17,6 +18,13 @@ def test_a_closed_input_is_one_message(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UserError, match="standard input is closed"):
         standard_input()
+
+
+def test_a_chunk_is_shorter_where_answers_have_many_probabilities():
+    assert chunk_size(None, 10) == chunk_size(None) >= 1024
+    assert chunk_size(None, 20_000) * 20_000 <= 2**21
+    assert chunk_size(None, 2**30) == 1
+    assert chunk_size(64, 2**30) == 64
 
 
 def test_an_input_that_can_only_be_written_is_one_message(
