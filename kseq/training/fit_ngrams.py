@@ -13,6 +13,7 @@ _MOST_PASSES = 20
 _MOST_DOCUMENTS = 100_000  # of a pass
 _PATIENCE = 2  # passes without a lower loss
 _HELD_OUT_BATCH = 64  # documents
+_MOST_SCORES = 2**26  # of n-grams, for each class, at once; 256 MB
 _IDS = tf.TensorSpec((None, None, None), tf.int32)
 _LABELS = tf.TensorSpec((None,), tf.int32)
 _WEIGHTS = tf.TensorSpec((None,), tf.float32)
@@ -49,12 +50,12 @@ def fit_ngrams(run, classifier, batches, corpus):
     # Where sums have one order: on a GPU they do not.
     with progress("Fitting n-grams", total) as advance, tf.device("CPU"):
         counts = _Counts(layer)
-        for batch in _one_pass(batches, count, advance):
+        for batch in _one_pass(layer, batches, count, advance):
             counts.add(*batch)
         bag = _Bag(layer, counts)
         best, best_pass, values = bag.evaluate(held_out), 0, bag.values()
         for number in range(1, 1 + _MOST_PASSES):
-            for batch in _one_pass(batches, count, advance):
+            for batch in _one_pass(layer, batches, count, advance):
                 bag.step(*batch)
             scores = bag.evaluate(held_out)
             if scores < best:
@@ -73,14 +74,22 @@ def fit_ngrams(run, classifier, batches, corpus):
         )
 
 
-def _one_pass(batches, count, advance):
+def _one_pass(layer, batches, count, advance):
     """Batches with `count` documents or a few more."""
     for inputs, labels, weights in batches:
-        yield inputs["source_ids"], labels, weights
+        yield from _parts(layer, inputs["source_ids"], labels, weights)
         count -= len(labels)
         advance(len(labels))
         if count <= 0:
             return
+
+
+def _parts(layer, ids, *others):
+    """A batch in parts whose n-grams have few enough scores of classes."""
+    scores = math.prod(ids.shape[1:]) * layer.ngrams * layer.num_classes
+    size = max(1, _MOST_SCORES // max(scores, 1))
+    for start in range(0, len(ids), size):
+        yield tuple(each[start : start + size] for each in (ids, *others))
 
 
 def _held_out_batches(classifier, documents):
@@ -88,7 +97,8 @@ def _held_out_batches(classifier, documents):
     for start in range(0, len(numbers), _HELD_OUT_BATCH):
         end = start + _HELD_OUT_BATCH
         source = classifier.preprocessor(documents.texts[start:end])
-        yield source.inputs["source_ids"], numbers[start:end]
+        ids = source.inputs["source_ids"]
+        yield from _parts(classifier.model.logits, ids, numbers[start:end])
 
 
 class _Counts(tf.Module):

@@ -1,6 +1,7 @@
 """A bag of n-grams is fitted to documents."""
 
 import dataclasses
+import sys
 import types
 
 import numpy as np
@@ -11,6 +12,8 @@ from kseq.models import FlatAttention
 from kseq.runs import RunDirectory
 from kseq.serving import Classifier
 from kseq.training import fit_ngrams
+
+fit_ngrams_module = sys.modules["kseq.training.fit_ngrams"]
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
 
@@ -99,6 +102,29 @@ def test_the_same_bits_each_time(tmp_path, parts, fitted):
         layer.weights, fitted[0].model.logits.weights, strict=True
     ):
         np.testing.assert_array_equal(first, second)
+
+
+def test_batches_are_read_in_parts_where_classes_are_many(
+    tmp_path, parts, monkeypatch
+):
+    """What is held at once is a number for each n-gram and class."""
+    sizes = []
+
+    def recorded(name):
+        function = fit_ngrams_module._Bag.__dict__[name]
+
+        def call(self, ids, *others):
+            sizes.append(ids.shape.num_elements() * 2 * 2)
+            return function.__get__(self, type(self))(ids, *others)
+
+        monkeypatch.setattr(fit_ngrams_module._Bag, name, call)
+
+    recorded("step")
+    recorded("_evaluate")
+    monkeypatch.setattr(fit_ngrams_module, "_MOST_SCORES", 600)
+    layer = fit(tmp_path, parts, classifier_of(parts))
+    assert max(sizes) <= 600
+    assert accuracy(layer, parts) > 0.9
 
 
 def test_no_other_weight_changes(fitted):
