@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 
-def recorded_metrics(path):
+def recorded_metrics(path, name=None):
     r"""Reads the rows of `metrics.jsonl`.
 
     Lines that are no row are left out, such as the half of one that a process
@@ -12,6 +12,8 @@ def recorded_metrics(path):
 
     Args:
         path: str or path of the file, which may be missing.
+        name: str, of a metric; rows without it may be left out, which is
+            faster, as those of a validation are few. By default all are read.
 
     Yields:
         dicts with `step`, an int, and metrics by name. Those of training have
@@ -27,8 +29,10 @@ def recorded_metrics(path):
     path = Path(path)
     if not path.is_file():
         return
+    key = b"" if name is None else json.dumps(name).encode()
     with path.open("rb") as file:
-        yield from filter(None, map(row_of, file))
+        lines = (line for line in file if key in line)
+        yield from filter(None, map(row_of, lines))
 
 
 def row_of(line):

@@ -326,7 +326,7 @@ def is_improving(run, monitor, mode="max"):
 def _validations(run, monitor):
     return [
         record
-        for record in recorded_metrics(run.metrics)
+        for record in recorded_metrics(run.metrics, monitor)
         if _is_finite(record.get(monitor))
     ]
 

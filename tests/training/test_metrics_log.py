@@ -10,6 +10,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import (
 )
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
+from kseq.files import recorded_metrics
 from kseq.runs import RunDirectory
 from kseq.training import MetricsLog, metrics_log
 from kseq.training.metrics_log import best_validation, is_improving
@@ -367,3 +368,21 @@ def test_a_full_disk_is_not_taken_for_standard_output(tmp_path):
     with pytest.raises(OSError, match="No space left") as raised:
         log.on_epoch_end(0, {"val_loss": 1.0})
     assert raised.value.filename == str(run.metrics)
+
+
+def test_the_best_validation_is_found_without_reading_each_step(
+    tmp_path, monkeypatch
+):
+    run = RunDirectory(tmp_path)
+    rows = [{"step": step, "loss": 1.0} for step in range(50)]
+    rows += [{"step": 50, "val_loss": 2.0}, {"step": 60, "val_loss": 1.5}]
+    run.metrics.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    read = []
+    row_of = recorded_metrics.row_of
+    monkeypatch.setattr(
+        recorded_metrics,
+        "row_of",
+        lambda line: read.append(line) or row_of(line),
+    )
+    assert best_validation(run, "val_loss", "min") == rows[-1]
+    assert len(read) == 2
