@@ -17,6 +17,8 @@ _CLOSING = (
 )
 # An answer after which another one that follows at once gets a space.
 _ENDS = r"(?s).*[.!?][\"')]*"
+# Bytes of the parts of a line that are cut before its sentences are.
+_PARTS = (2**14, 2**10)
 
 
 def break_lines(lines):
@@ -25,9 +27,7 @@ def break_lines(lines):
     Spaces after an abbreviation become one.
     """
     found = _found(_with_plain_spaces(lines))
-    texts = tf.strings.substr(
-        tf.gather(lines, found.rows), found.starts, found.ends - found.starts
-    )
+    texts = _cut(lines, found.rows, found.starts, found.ends)
     spaces = tf.where(found.continues & (found.gaps > 0), " ", "")
     joined = tf.strings.unsorted_segment_join(
         tf.strings.join([spaces, texts]),
@@ -132,9 +132,8 @@ def split_paragraphs(text):
     rows = tf.boolean_mask(found.rows, starts_one)
     starts = tf.boolean_mask(found.starts, starts_one)
     ends = tf.boolean_mask(found.ends, _next(starts_one, True))
-    own = tf.gather(lines, rows)
     # Quotation marks and brackets that close the sentence before.
-    rest = tf.strings.substr(own, starts, ends - starts)
+    rest = _cut(lines, rows, starts, ends)
     closing = tf.strings.length(rest) - tf.strings.length(
         tf.strings.regex_replace(rest, _CLOSING, r"\2\4")
     )
@@ -143,7 +142,7 @@ def split_paragraphs(text):
     closing = tf.cast(closing, tf.int64) * tf.cast(follows, tf.int64)
     starts += closing
     ends += _next(closing, tf.constant(0, tf.int64))
-    sentences = tf.strings.substr(own, starts, ends - starts)
+    sentences = _cut(lines, rows, starts, ends)
     # The spans may hold white space at their ends.
     left = tf.strings.regex_replace(sentences, r"^[\pZ\s]+", "")
     size = tf.cast(tf.strings.length(left), tf.int64)
@@ -158,13 +157,37 @@ def split_paragraphs(text):
     )
     return Paragraphs(
         sentences=left,
-        before=tf.strings.substr(own, previous, starts - previous),
+        before=_cut(lines, rows, previous, starts),
         after=tf.strings.substr(
             lines, last, tf.cast(tf.strings.length(lines), tf.int64) - last
         ),
         line=rows,
         lines=per_text.row_lengths(),
     )
+
+
+def _cut(lines, rows, starts, ends):
+    """Parts of lines, in their order: bytes from `starts` to `ends`, (M,).
+
+    TensorFlow copies a string before it cuts a part from it: sentence by
+    sentence, a line of 1 MB would be copied some 20,000 times. So it is cut
+    into larger parts first.
+    """
+    for size in _PARTS:
+        part = starts // size
+        is_first = _shifted(rows, -1) != rows
+        is_first |= _shifted(part, -1) != part
+        first = tf.boolean_mask(starts, is_first)
+        last = tf.boolean_mask(ends, _next(is_first, True))
+        lines = tf.strings.substr(
+            tf.gather(lines, tf.boolean_mask(rows, is_first)),
+            first,
+            last - first,
+        )
+        rows = tf.cumsum(tf.cast(is_first, tf.int64)) - 1
+        starts -= tf.gather(first, rows)
+        ends -= tf.gather(first, rows)
+    return tf.strings.substr(tf.gather(lines, rows), starts, ends - starts)
 
 
 def _with_plain_spaces(lines):

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseq.data import split_paragraphs
+from kseq.data.text import sentences
+from kseq.data.text.sentences import break_lines
 
 CASES = {
     "One.  Two?\n\n Three": ["One.", "Two?", "Three"],
@@ -73,3 +75,34 @@ def test_answers_take_the_places_of_sentences():
 def test_a_space_is_added_where_the_answers_need_one(answers, joined):
     found = split_paragraphs(tf.constant(["你好。走。"]))
     assert found.joined(answers).numpy()[0].decode() == joined
+
+
+def test_long_lines_are_cut_in_parts_with_the_same_sentences(monkeypatch):
+    texts = [*CASES, "", "Über Zeit. Und\u00a0so? Ja!  " * 30, "x" * 90]
+
+    def found():
+        paragraphs = split_paragraphs(tf.constant(texts))
+        lines = break_lines(tf.constant(texts)).to_list()
+        return [each.numpy().tolist() for each in paragraphs], lines
+
+    monkeypatch.setattr(sentences, "_PARTS", ())
+    expected = found()
+    monkeypatch.setattr(sentences, "_PARTS", (64, 8))
+    assert found() == expected
+
+
+@pytest.mark.parametrize("function", [break_lines, split_paragraphs])
+def test_a_long_line_is_not_copied_for_each_sentence(monkeypatch, function):
+    """A line of 1 MB would need 30 GB."""
+    text = "The baker saw smoke. " * 5000
+    copied, gather = [], tf.gather
+
+    def recorded(values, *arguments, **options):
+        found = gather(values, *arguments, **options)
+        if found.dtype == tf.string:
+            copied.append(int(tf.reduce_sum(tf.strings.length(found))))
+        return found
+
+    monkeypatch.setattr(sentences.tf, "gather", recorded)
+    function(tf.constant([text]))
+    assert max(copied) < 100 * len(text)
