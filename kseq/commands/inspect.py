@@ -46,7 +46,7 @@ def _facts_of_run(run):
         if paths := checkpoint_paths(run.checkpoints / name):
             steps = ", ".join(str(step_of(path)) for path in paths)
             yield f"{name} after steps", steps
-    best = read_newest(run.checkpoints / "best")
+    best = read_newest(run.checkpoints / "best", "value")
     if best and "value" in best[1]:  # not of a converted model
         yield "best score", f"{float(best[1]['value']):.4g}"
     if checkpoint_paths(run.checkpoints / "last"):

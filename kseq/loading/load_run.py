@@ -123,7 +123,7 @@ def _weights(run, name):
 
 
 def _with_weights(run, weights, dtype):
-    newest = read_newest(run.checkpoints / weights)
+    newest = read_newest(run.checkpoints / weights, "vars")
     if newest is None:
         raise RunError(f"{run.path} has no intact checkpoint {weights!r}.")
 

@@ -39,7 +39,8 @@ def average_checkpoints(paths):
     """
     for count, path in enumerate(paths):
         values = [
-            value.numpy() for value in numbered(read_checkpoint(path), "vars")
+            value.numpy()
+            for value in numbered(read_checkpoint(path, "vars"), "vars")
         ]
         if count == 0:
             sums = [np.zeros(value.shape, "float64") for value in values]

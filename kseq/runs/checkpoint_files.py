@@ -116,11 +116,14 @@ def step_of(path):
     return int(path.rsplit("-", 1)[1])
 
 
-def read_checkpoint(path):
-    """Everything in a checkpoint.
+def read_checkpoint(path, *names):
+    """What is in a checkpoint.
 
     Args:
         path: one of `checkpoint_paths`.
+        *names: str, of the entries that are read into memory, such as "vars"
+            for all variables of the model: the state of an optimizer is twice
+            as large. By default all are.
 
     Returns:
         A dict of tensors; `vars/0`, `vars/1`, ... are the values of
@@ -131,14 +134,14 @@ def read_checkpoint(path):
     """
     _check_manifest(Path(path))
     try:
-        return _tensors(path)
+        return _tensors(path, names)
     except tf.errors.OpError as error:
         raise BrokenCheckpointError(
             f"{path} is broken: {reason_of(error)}"
         ) from error
 
 
-def read_newest(directory):
+def read_newest(directory, *names):
     """Reads the newest intact checkpoint.
 
     Newer checkpoints, which are broken, are logged as warnings. If training
@@ -146,6 +149,7 @@ def read_newest(directory):
 
     Args:
         directory: a `pathlib.Path`; need not exist.
+        *names: see `read_checkpoint`.
 
     Returns:
         path and dict of `read_checkpoint`, or None if there is no intact
@@ -159,7 +163,7 @@ def read_newest(directory):
             return None
         path, content = intact[-1]
         try:
-            return path, read_checkpoint(path)
+            return path, read_checkpoint(path, *names)
         except BrokenCheckpointError as error:
             if _content(path) == content:
                 _log.warning(f"Skipped: {error}")
@@ -193,7 +197,9 @@ def read_scores(paths):
         BrokenCheckpointError: see `read_checkpoint`.
     """
     return {
-        step_of(path): float(entry(path, read_checkpoint(path), "score"))
+        step_of(path): float(
+            entry(path, read_checkpoint(path, "score"), "score")
+        )
         for path in paths
     }
 
@@ -274,19 +280,26 @@ def _check_manifest(path):
         raise BrokenCheckpointError(f"{path} is broken: its manifest is empty.")
 
 
-def _tensors(path):
+def _tensors(path, names):
     path = Path(path)
     with literal_path(path.parent) as plain:
         prefix = str(plain / path.name)
-        types = tf.train.load_checkpoint(prefix).get_variable_to_dtype_map()
+        found = tf.train.load_checkpoint(prefix).get_variable_to_dtype_map()
+        types = {
+            name: found[name]
+            for name in found
+            if not names or name.partition("/")[0] in names
+        }
+        if not types:
+            return {}
         tensors = tf.raw_ops.RestoreV2(
             prefix=prefix,
             tensor_names=list(types),
             shape_and_slices=[""] * len(types),
             dtypes=list(types.values()),
         )
-    names = (name.removesuffix(_VALUE) for name in types)
-    return dict(zip(names, tensors, strict=True))
+    entries = (name.removesuffix(_VALUE) for name in types)
+    return dict(zip(entries, tensors, strict=True))
 
 
 def _delete_all_but(kept, directory):

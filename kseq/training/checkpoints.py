@@ -195,7 +195,7 @@ class Checkpoints(keras.callbacks.Callback):
         if _LOGS in tensors:
             self._logs = json.loads(tensors[_LOGS].numpy())
 
-        best = read_newest(self.run.checkpoints / "best")
+        best = read_newest(self.run.checkpoints / "best", "value")
         if best is not None:
             self._best_step = step_of(best[0])
             self._best = float(entry(*best, "value"))

@@ -252,7 +252,7 @@ class FineTuning:
         if self._other is None:
             return
         weights = best_weights(self._other)
-        newest = read_newest(self._other.checkpoints / weights)
+        newest = read_newest(self._other.checkpoints / weights, "vars")
         if newest is None:
             raise RunError(
                 f"{self._other.path} has no intact checkpoint {weights!r}."

@@ -92,11 +92,11 @@ def test_those_that_training_deletes_meanwhile_are_replaced(run, monkeypatch):
     read, saves = averaging.read_checkpoint, iter([20])
     folder = run.checkpoints / "last"
 
-    def read_after_a_save(path):
+    def read_after_a_save(path, *names):
         for step in saves:
             values = [v.value for v in make_model().variables]
             write_checkpoint(folder, step, 2, vars=values)
-        return read(path)
+        return read(path, *names)
 
     monkeypatch.setattr(averaging, "read_checkpoint", read_after_a_save)
     assert [path[-7:] for path in save_average(run, last=3)] == [
@@ -138,3 +138,17 @@ def test_other_weights_are_not_averaged(run):
 def test_a_run_without_checkpoints_is_refused(tmp_path):
     with pytest.raises(RunError, match="no checkpoints to average"):
         save_average(RunDirectory(tmp_path))
+
+
+def test_only_what_is_needed_is_read_into_memory(run, monkeypatch):
+    """The state of an optimizer is twice as large as the weights."""
+    read, restore = set(), tf.raw_ops.RestoreV2
+
+    def recorded(**options):
+        read.update(options["tensor_names"])
+        return restore(**options)
+
+    monkeypatch.setattr(tf.raw_ops, "RestoreV2", recorded)
+    save_average(run)
+    load_model(run, weights="last")
+    assert {name.partition("/")[0] for name in read} == {"vars"}

@@ -304,6 +304,27 @@ def test_weights_of_the_best_epochs_are_kept(tmp_path, mode, values, kept):
     assert [step_of(path) for path in paths] == kept
 
 
+def test_a_resumption_reads_no_weights_but_those_it_resumes(
+    tmp_path, monkeypatch
+):
+    settings = {"keep_best": 2}
+    train(tmp_path, epochs=2, **settings)
+    read, restore = set(), tf.raw_ops.RestoreV2
+
+    def recorded(**options):
+        folder = Path(options["prefix"]).parent.name
+        read.update((folder, name) for name in options["tensor_names"])
+        return restore(**options)
+
+    monkeypatch.setattr(tf.raw_ops, "RestoreV2", recorded)
+    train(tmp_path, epochs=2, **settings)
+    found = {(folder, name.partition("/")[0]) for folder, name in read}
+    assert {each for each in found if each[0] != "last"} == {
+        ("best", "value"),
+        ("top", "score"),
+    }
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_kill_while_one_of_the_best_replaces_another(
     tmp_path, monkeypatch, when
