@@ -336,7 +336,9 @@ class Comparison:
             references.
         """
         words = _words(several[0] for several in self.references)
-        frequencies = sum(words, Counter())
+        frequencies = Counter()
+        for counts in words:  # sum() would copy all of them for each line
+            frequencies.update(counts)
         answers = [_words(each) for each in self.outputs]
         bounds = [*_FREQUENCIES[1:], None]
         groups = []

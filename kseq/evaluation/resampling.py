@@ -13,6 +13,7 @@ from kseq.evaluation.line_statistics import (
     has_line_statistics,
     line_statistics,
 )
+from kseq.terminal import progress
 
 SEED = 12345  # the default of sacreBLEU, as are the next two
 RESAMPLES = 1000  # of the bootstrap
@@ -52,7 +53,8 @@ def with_intervals(scores, metrics, outputs, references):
     texts = [score.text for score in scores]
     if not systems:
         return texts
-    resampled = bootstrap(list(systems.values()))
+    with progress("Resampling", RESAMPLES, "resamples") as advance:
+        resampled = bootstrap(list(systems.values()), advance)
     for number, values in zip(systems, resampled, strict=True):
         if (width := half_width(values)) > _TIE:
             text, _, signature = texts[number].partition("  ")

@@ -1,3 +1,5 @@
+import contextlib
+from collections import Counter
 from importlib.util import find_spec
 
 import numpy as np
@@ -7,6 +9,7 @@ from sacrebleu.significance import PairedTest
 
 from kseq.evaluation import (
     Comparison,
+    comparison,
     exact_match,
     has_line_statistics,
     metrics_named,
@@ -202,6 +205,34 @@ def test_groups_by_length_and_frequency():
     assert (once.least, once.most, once.size) == (1, 1, 2)
     assert once.values == (pytest.approx(200 / 3), 100)
     assert often.most is None and often.values == (100, 100)
+
+
+def test_words_of_many_lines_are_counted_once(monkeypatch):
+    """A sum of counters would copy all words for each line."""
+
+    class Counts(Counter):
+        def __add__(self, other):
+            raise AssertionError("the time would grow with the square")
+
+    monkeypatch.setattr(comparison, "Counter", Counts)
+    right = ["the rare one", *["the word"] * 9]
+    compared = Comparison(right, right, [right, right], [exact_match])
+    assert sum(group.size for group in compared.by_frequency()) == 21
+
+
+def test_intervals_show_how_far_they_are(monkeypatch):
+    """For a million lines they take minutes."""
+    shown = []
+
+    @contextlib.contextmanager
+    def progress(*description):
+        shown.append(description)
+        yield shown.append
+
+    monkeypatch.setattr(resampling, "progress", progress)
+    data = ["a", "b"], ["a", "c"]
+    with_intervals([exact_match(*data)], [exact_match], *data)
+    assert shown == [("Resampling", 1000, "resamples"), 1000]
 
 
 def test_small_memory_changes_nothing(texts, monkeypatch):
