@@ -1,7 +1,11 @@
 """Arrays of features and their names, in .npz files."""
 
+import io
 import lzma
+import math
+import mmap
 import os
+import struct
 import zipfile
 import zlib
 
@@ -20,10 +24,19 @@ BROKEN = (  # raised for a file that is broken, or not an .npz file
     zlib.error,
     lzma.LZMAError,
 )
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_CHECKED = 2**20  # bytes at once
+_OF_A_MEMBER = 30  # bytes, before its name
 
 
 def read_arrays(path, opened, needed, optional):
     """Reads arrays of an .npz file.
+
+    Those that are not compressed are mapped into memory, which the system can
+    take back.
 
     Args:
         path: for messages.
@@ -48,7 +61,7 @@ def read_arrays(path, opened, needed, optional):
                     f"found no {', '.join(sorted(missing))}."
                 )
             wanted = names & {*needed, *optional}
-            found = {name: _array(path, file, name) for name in wanted}
+            found = {name: _array(path, opened, file, name) for name in wanted}
     except DataError:
         raise
     except MemoryError:
@@ -66,9 +79,10 @@ def read_arrays(path, opened, needed, optional):
     return found
 
 
-def _array(path, file, name):
+def _array(path, opened, file, name):
     try:
-        return file[name]
+        array = _mapped(opened, file.zip, f"{name}.npy")
+        return file[name] if array is None else array
     except ValueError as error:
         if "Object arrays" not in str(error):
             raise
@@ -79,6 +93,33 @@ def _array(path, file, name):
             f"{path}: `{name}` is an array of Python objects; expected one of "
             f"{expected}."
         ) from None
+
+
+def _mapped(opened, archive, name):
+    """An array in a file that is not compressed; None of any other."""
+    if isinstance(opened, io.BytesIO) or name not in archive.namelist():
+        return None
+    member = archive.getinfo(name)
+    if member.compress_type != zipfile.ZIP_STORED:
+        return None
+    with archive.open(member) as content:
+        read_header = _HEADERS.get(np.lib.format.read_magic(content))
+        if read_header is None:
+            return None
+        shape, is_fortran, dtype = read_header(content)
+        header = content.tell()
+        while content.read(_CHECKED):  # to the end, which checks its sum
+            pass
+    count = math.prod(shape)
+    size = header + count * dtype.itemsize
+    if dtype.hasobject or not count or size != member.file_size:
+        return None
+    opened.seek(member.header_offset + _OF_A_MEMBER - 4)
+    lengths = struct.unpack("<HH", opened.read(4))  # of its name and the rest
+    start = member.header_offset + _OF_A_MEMBER + sum(lengths) + header
+    file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    values = np.frombuffer(file, dtype, count, start)
+    return values.reshape(shape, order="F" if is_fortran else "C")
 
 
 def check_numbers(path, features):
