@@ -98,12 +98,16 @@ def completions(texts, surfaces: Sequence[bytes]):
     is_part = (done <= sizes[:, None]) & (sizes > 0)[:, None]
     places = tf.cast(tf.where(is_part), tf.int32)
     within = _cases(texts, places, begins_word, surfaces)
-    # A word also begins within a token, after its spaces and punctuation.
-    first = tf.cast(tf.where(begins_word & (sizes > 0)), tf.int32)
+    # A phrase also begins, and ends, within a token.
+    numbers, parts = _inner_parts(surfaces)
+    first = tf.cast(tf.where(sizes > 0), tf.int32)
     places = tf.pad(first, [[0, 0], [0, 1]])
     never = tf.zeros_like(begins_word)
-    after = _cases(texts, places, never, list(map(_after_edge, surfaces)))
-    pairs = zip(within, after, strict=True)
+    inner = _cases(texts, places, never, parts)
+    by_part = tf.transpose(inner.tokens)
+    tokens = tf.math.unsorted_segment_sum(by_part, numbers, len(surfaces))
+    inner = inner._replace(tokens=tf.transpose(tokens))
+    pairs = zip(within, inner, strict=True)
     return Completions(*(tf.concat(pair, axis=0) for pair in pairs))
 
 
@@ -147,15 +151,27 @@ def _cases(texts, places, at_edge, surfaces):
 
 
 def _shown(surfaces):
-    """The surfaces, as an answer shows an unknown token."""
-    return [*surfaces[:UNK], _UNKNOWN, *surfaces[UNK + 1 :]]
+    """The surfaces, as an answer shows an unknown token, and END as a line."""
+    shown = list(surfaces)
+    shown[UNK], shown[END] = _UNKNOWN, b"\n"
+    return shown
 
 
-def _after_edge(surface):
-    """What comes after the spaces and punctuation at the beginning."""
-    text = surface.decode("utf-8", "surrogateescape")
-    place = next((i for i, each in enumerate(text) if is_letter(each)), 0)
-    return text[place:].encode("utf-8", "surrogateescape") if place else b""
+def _inner_parts(surfaces):
+    """What begins within a token where a phrase may begin.
+
+    Returns:
+        (E,) ints, the tokens, and (E,) bytes, the ends of their surfaces.
+    """
+    numbers, parts = [], []
+    for number, surface in enumerate(surfaces):
+        text = surface.decode("utf-8", "surrogateescape")
+        for place in range(1, len(text)):
+            before, character = map(is_letter, text[place - 1 : place + 1])
+            if not (before and character) and not text[place].isspace():
+                numbers.append(number)
+                parts.append(text[place:].encode("utf-8", "surrogateescape"))
+    return numbers, parts
 
 
 def _hashed(texts):
@@ -180,7 +196,6 @@ def _boundaries(surfaces):
         ]
         for surface in surfaces
     ]
-    ends[END][0] = True
     return tf.constant(whole), tf.constant(ends)
 
 

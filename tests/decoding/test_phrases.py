@@ -154,6 +154,7 @@ def test_which_tokens_complete_a_forbidden_phrase(seed):
     """Wherever its words begin, of two items with phrases of their own."""
     random = np.random.default_rng(seed)
     texts = [" a", "b", " ab", "-", "(a", "b.", "“", "日", "本 a", "ü", "b-a"]
+    texts += [" 日本a", "b-a.", "a日"]
     surfaces = [b"", b"", b"", b"", *(text.encode() for text in texts)]
     shown = ["", " ? ", "", "", *texts]
     phrases = [
@@ -169,15 +170,16 @@ def test_which_tokens_complete_a_forbidden_phrase(seed):
         "本 a",
     ]
     forbidden = random.choice([*phrases, ""], (2, 4))
-    ids = random.choice([UNK, *range(4, 15)], (40, random.integers(0, 5)))
+    size = len(surfaces)
+    ids = random.choice([UNK, *range(4, size)], (40, random.integers(0, 5)))
     different, numbers = different_phrases(tf.constant(forbidden))
     memory = phrase_memory(tf.zeros((2, 0, 0), tf.int64), numbers, different)
     found = completions(different, surfaces)
     met = tf.zeros((40,), tf.int64)
     limit = of_phrases(met, memory, found, surfaces)
-    is_free = np.isfinite(limit(tf.zeros((40, 15)), tf.constant(ids)))
+    is_free = np.isfinite(limit(tf.zeros((40, size)), tf.constant(ids)))
 
-    for row, token in itertools.product(range(40), range(15)):
+    for row, token in itertools.product(range(40), range(size)):
         before = "".join(shown[each] for each in ids[row])
         after = before + shown[token] + "." * (token == END)
         completed = [
@@ -223,6 +225,18 @@ def test_words_of_scripts_without_spaces(make_model, source_ids, searched):
     )
     for ids in best.ids.numpy().reshape(9, -1).tolist():
         assert not contains(ids, [4, 5])
+
+
+@pytest.mark.parametrize("token", [" 日本", "大日本", "日本人", "大日本人"])
+def test_forbidden_phrases_within_a_token(token):
+    different, numbers = different_phrases(tf.constant([["日本"]]))
+    surfaces = [*SURFACES, token.encode(), "日".encode()]
+    memory = phrase_memory(tf.zeros((1, 0, 0), tf.int64), numbers, different)
+    found = completions(different, surfaces)
+    met = tf.zeros((1,), tf.int64)
+    limit = of_phrases(met, memory, found, surfaces)
+    log_probs = limit(tf.zeros((1, 10)), tf.constant([[4, 5]]))
+    assert np.isneginf(log_probs).tolist()[0] == [False] * 8 + [True, False]
 
 
 @pytest.mark.parametrize(
