@@ -25,6 +25,7 @@ from kseq.decoding.hypotheses import (
     token_log_probs,
 )
 from kseq.decoding.sampling import SamplingParams, to_sampling
+from kseq.decoding.start_decoding import source_mask
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config, source_config
@@ -414,7 +415,7 @@ class Generator:
         """What answers gain by their attention, 0 for a blank input."""
         inputs = {**source.inputs, "target_ids": teacher_forcing(labels)}
         weights = self.model.attention_weights(inputs)  # (B, T, S)
-        mask = self.model.encode(source.inputs)["memory"]["mask"]
+        mask = source_mask(self.model.encode(source.inputs)["memory"])
         coverage = tf.reduce_sum(weights * real[:, :, None], axis=1)
         gained = coverage_scores(coverage, mask, penalty)
         return tf.where(source.blank, 0.0, gained)

@@ -3,9 +3,10 @@ import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding import ForbiddenTokens, GreedySearch
+from kseq.decoding import BeamSearch, ForbiddenTokens, GreedySearch
 from kseq.serving import Generator
 from kseq.user_error import ArgumentError, UserError
+from tests.recipe_models import inputs_of, make_served
 from tests.slow import slow
 
 ANSWERS = ("serving_default", "n_best", "explain")
@@ -130,6 +131,31 @@ def test_score_is_what_the_model_says(generator):
     tokens = answer["target_tokens"].numpy()
     assert b"".join(tokens[0]).decode() == "▁a▁dog</s>"
     assert tokens[1].tolist() == [b"</s>", *[b""] * (len(ids) - 1)]
+
+
+@pytest.mark.parametrize(
+    "kind", ["chat hierarchical", slow("translate_transformer")]
+)
+def test_coverage_counts_in_the_scores_of_given_answers(kind):
+    """Of turns, too, whose mask has an axis for them."""
+    search = BeamSearch(2, length_penalty=0.0, coverage_penalty=0.4)
+    generator = make_served(kind).with_search(search)
+    given = inputs_of(kind)[:1]
+    raw = {generator.preprocessor.input_name: tf.constant(given)}
+    target = tf.constant(["a dog"])
+    answer = generator.signatures["score"](target=target, **raw)
+
+    inputs = generator.preprocessor(**raw).inputs
+    labels, _ = generator.tokenizer.tokenize_with_end(target, 99)
+    shifted = [[START, *labels.to_list()[0][:-1]]]
+    weights = generator.model.attention_weights(
+        {**inputs, "target_ids": tf.constant(shifted)}
+    )
+    real = np.reshape(inputs["source_ids"], -1) != PAD
+    covered = np.sum(weights, axis=1)[0, real]
+    gained = 0.4 * np.log(np.minimum(covered, 1)).sum()
+    gap = answer["score"] - answer["log_prob"]
+    assert gap.numpy() == pytest.approx([gained], abs=1e-4)
 
 
 def test_explain(generator, text):
