@@ -4,6 +4,7 @@ from keras import layers, ops
 
 from kseq.layers.layer_config import config_of
 from kseq.ops import padding_mask, right_align
+from kseq.ops.masks import window_mask
 
 
 class Prompt:
@@ -31,14 +32,23 @@ class PromptAndTarget(layers.Layer):
     """Prompts and targets as one sequence: ids, mask and padding before it.
 
     The last token of the prompt is read in place of START, with which targets
-    begin; nothing is shifted.
+    begin; nothing is shifted. With a window, the mask (B, T, T) has the last
+    `window` positions up to each.
     """
+
+    def __init__(self, window: int | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.window = window
 
     def call(self, source_ids, target_ids):
         prompt = Prompt(source_ids)
         parts = [prompt.context, prompt.last[:, None], target_ids[:, 1:]]
         real = ops.ones_like(target_ids, dtype="bool")
         mask = ops.concatenate([prompt.mask, real], axis=1)
+        if self.window is not None:
+            time = ops.shape(mask)[1]
+            near = window_mask(time, time, self.window - 1)
+            mask = ops.logical_and(mask[:, None], near)
         return ops.concatenate(parts, axis=1), mask, prompt.padding
 
     def get_config(self) -> dict:

@@ -148,7 +148,7 @@ class TransformerLM(ExactModel):
             *(num_layers, "block", share_layers),
             **block,
         )
-        self.joined = PromptAndTarget(name="joined")
+        self.joined = PromptAndTarget(max_length, name="joined")
         self.tail = LastSteps(dtype=policy, name="tail")
         self.last_norm = final_norm(norm, normalization, policy, "last_norm")
         self.logits = layers.Identity(dtype="float32", name="logits")

@@ -243,6 +243,19 @@ def test_a_step_attends_to_the_last_positions_alone(seed):
     assert_close(logits_of_steps(model, padded, start[[0, 0]])[:1], whole)
 
 
+@pytest.mark.parametrize("window", [None, 2])
+def test_the_whole_sequence_attends_to_them_too(seed, window):
+    """So answers that are longer have the score of their steps."""
+    model = transformer(max_length=4, window=window)
+    prompts = np.random.randint(END + 1, VOCAB, (2, 4))
+    prompts[1, 2:] = PAD
+    targets = np.random.randint(END + 1, VOCAB, (2, 7))
+    targets[:, 0] = START
+    steps = logits_of_steps(model, prompts, targets)
+    whole = model({"source_ids": prompts, "target_ids": targets})
+    assert_close(whole, steps)
+
+
 def test_learned_positions_after_the_last_are_finite(seed):
     model = transformer(positions="learned", max_length=4)
     text = np.random.randint(END + 1, VOCAB, (1, 9))
