@@ -1,29 +1,17 @@
 """Arrays of features and their names, in .npz files."""
 
 import io
-import lzma
 import math
 import mmap
 import os
 import struct
 import zipfile
-import zlib
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from kseq.data.files.data_error import DataError
 
-BROKEN = (  # raised for a file that is broken, or not an .npz file
-    OSError,
-    ValueError,
-    EOFError,
-    KeyError,
-    RuntimeError,  # it is encrypted, or compressed in an unknown way
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-)
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -66,7 +54,7 @@ def read_arrays(path, opened, needed, optional):
         raise
     except MemoryError:
         raise DataError(f"{path} does not fit into memory.") from None
-    except BROKEN:
+    except Exception:  # NumPy reads a header with the parser of Python
         raise DataError(
             f"{path} cannot be read: it is truncated, or not an .npz of arrays."
         ) from None
@@ -138,7 +126,12 @@ def as_names(path, names, count, kind):
             f"{path}: expected `names`, a string for each of the {count} "
             f"{kind}s; found {names.dtype} of the shape {names.shape}."
         )
-    names = [os.fsdecode(name) for name in names.tolist()]
+    try:
+        names = [os.fsdecode(name) for name in names.tolist()]
+    except (SystemError, ValueError):
+        raise DataError(
+            f"{path}: `names` has numbers that are no characters."
+        ) from None
     first = {}
     for number, name in enumerate(names, start=1):
         if not name:

@@ -159,6 +159,10 @@ def test_broken_tables(folder, text, message):
         ({"names": np.array(["a"] * 12)}, "'a' is the name of two pictures"),
         ({"names": np.array([""] * 12)}, "picture 1 has no name"),
         ({"names": np.arange(12)}, "found int64"),
+        (
+            {"names": np.full(12, 2**31).astype("u4").view("U1")},
+            "no characters",
+        ),
         ({"features": np.zeros((12, 3))}, r"found \(12, 3\)"),
         ({"features": np.zeros((12, 0, 3))}, r"found \(12, 0, 3\)"),
         ({"features": np.full((12, 4, 3), "x")}, "are numbers"),
@@ -211,6 +215,26 @@ def test_members_that_are_no_arrays(folder, change):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"features\.npz"):
         read_features("features.npz")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,",
+        "{[]: 1}",
+        "{1: 2, 'a': 3}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (True,)}",
+        " x\n  y\n z",
+    ],
+)
+def test_headers_that_are_not_those_of_arrays(folder, header):
+    """NumPy reads them with the parser of Python, and lets its errors pass."""
+    array = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little")
+    with zipfile.ZipFile("a.npz", "w") as file:
+        for name in ("features.npy", "names.npy"):
+            file.writestr(name, array + header.encode() + bytes(8))
+    with pytest.raises(DataError, match=r"a\.npz cannot be read"):
+        read_features("a.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY", b"x" * 99])
