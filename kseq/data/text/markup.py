@@ -26,6 +26,8 @@ _OTHERS = tuple(
 _PLACEHOLDER = re.compile(
     r"(\{\{[^{}]*\}\}|\$?\{[^{}\s]*\}|%(?:\(\w+\)|\d+\$)?[sd@](?!\w))"
 )
+# The number of no character, which Python may refuse to read.
+_LONG_NUMBER = re.compile("&#[0-9]{1000,};?")
 _NOT_TRANSLATED = re.compile(r"""\btranslate\s*=\s*["']?no\b""", re.IGNORECASE)
 _NO_TEXT = re.compile("code|kbd|pre|samp|var")
 _EMPTY = re.compile(
@@ -231,7 +233,7 @@ def _are_blocks(tokens):
 def _marked(run):
     """What tokens within a text are: a text, and what is around it."""
     plain = "".join(token.raw for token in run if token.is_text)
-    plain = _PLACEHOLDER.sub("", html.unescape(plain))
+    plain = _PLACEHOLDER.sub("", _unescaped(plain))
     if not any(map(str.isalnum, plain)):
         return [token.raw for token in run]
     low, high = _without_outer_tags(run)
@@ -249,6 +251,10 @@ def _marked(run):
         text[start + len(stripped) :],
         *(token.raw for token in run[high:]),
     ]
+
+
+def _unescaped(text):
+    return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
 
 
 def _without_outer_tags(run):
@@ -279,7 +285,7 @@ def _marks_and_text(run):
                 marks.append((len(text), mark, is_after, False))
                 was_mark = True
             elif part:
-                part = html.unescape(part)
+                part = _unescaped(part)
                 if was_mark and part[0].isspace():
                     marks[-1] = (*marks[-1][:3], True)
                     # The white space before a single tag and after it is one.

@@ -135,3 +135,9 @@ def test_answers_have_all_tags_nested(document, sources):
         while pairs != (pairs := re.sub(r"<b>[^<>]*</b>", "", pairs)):
             pass
         assert not TAG.search(pairs)
+
+
+def test_the_number_of_no_character():
+    """Python refuses to read thousands of digits."""
+    [text] = split_markup(f"a &#{'1' * 5000};b &#{'1' * 5000} &#00065;")
+    assert text.text == "a \ufffdb \ufffd A"
