@@ -52,8 +52,9 @@ def _answered(predictor, marked, progress) -> list[str]:
     owners = found.text.numpy().tolist()
     starts = _places(sentences, owners, texts)
     # The attention of sentences in which there are tags, not only around them.
+    tags = [sorted(_tag_places(each.elements)) for each in marked]
     have_tags = [
-        _has_tags(marked[owner].elements, start, start + len(sentence))
+        _is_between(tags[owner], start, start + len(sentence))
         for sentence, owner, start in zip(
             sentences, owners, starts, strict=True
         )
@@ -181,12 +182,17 @@ def _places(parts, owners, texts):
     return found
 
 
-def _has_tags(elements, start, end):
-    return any(
-        start < place < end
-        for each in elements
-        for place in (each.start, each.end)
-    ) or any(_has_tags(each.inner, start, end) for each in elements)
+def _tag_places(elements) -> Iterator[int]:
+    """Where the tags of elements are in a text."""
+    for each in elements:
+        yield from (each.start, each.end)
+        yield from _tag_places(each.inner)
+
+
+def _is_between(places, start, end):
+    """Whether any of some places, which are sorted, is within others."""
+    number = bisect.bisect_right(places, start)
+    return number < len(places) and places[number] < end
 
 
 def _decoded(text):

@@ -1,5 +1,6 @@
 """The text of HTML and XML, and its tags put back into a translation."""
 
+import bisect
 import html
 import itertools
 import re
@@ -355,18 +356,20 @@ def _rendered(elements, answer, words, between, span):
 
 def _spans(elements, words, low, high):
     """The words that each element encloses, (first, last + 1)."""
-    owners = [
-        next(
-            (
-                number
-                for number, each in enumerate(elements)
-                if each.start <= word.source < each.end
-            ),
-            None,
-        )
-        for word in words[low:high]
-    ]
-    runs = {number: _run_of(number, owners) for number in set(owners) - {None}}
+    enclosing = [n for n, each in enumerate(elements) if each.end > each.start]
+    starts = [elements[number].start for number in enclosing]
+
+    def owner(word):
+        found = bisect.bisect_right(starts, word.source) - 1
+        number = enclosing[found] if found >= 0 else None
+        is_in = number is not None and word.source < elements[number].end
+        return number if is_in else None
+
+    runs = _runs(map(owner, words[low:high]))
+    ordered = sorted((first, last, n) for n, (first, last) in runs.items())
+    sources = sorted(
+        (word.source, place) for place, word in enumerate(words[low:high])
+    )
     spans = []
     for number, element in enumerate(elements):
         if number in runs:
@@ -374,33 +377,31 @@ def _spans(elements, words, low, high):
             spans.append((low + first, low + last))
             continue
         # Before the word whose source follows the element's.
-        after = [
-            (word.source, place)
-            for place, word in enumerate(words[low:high])
-            if word.source >= element.start
-        ]
-        place = min(after)[1] if after else high - low
-        for other, (first, last) in runs.items():
-            if first < place < last:
+        after = bisect.bisect_left(sources, (element.start,))
+        place = sources[after][1] if after < len(sources) else high - low
+        before = bisect.bisect_left(ordered, (place,)) - 1
+        if before >= 0:
+            first, last, other = ordered[before]
+            if place < last:
                 place = first if number < other else last
         spans.append((low + place, low + place))
     return spans
 
 
-def _run_of(number, owners):
-    """The words that an element encloses: most of its own, few of others.
+def _runs(owners):
+    """The words that elements enclose: most of their own, few of others.
 
-    Owners are the elements of words, or None. Gives (first, last + 1).
+    Owners are the elements of words, or None. Gives a dict, element ->
+    (first, last + 1).
     """
-    best, start, value = (0, 0, 0, 0), 0, 0
+    best, current, start, value = {}, None, 0, 0
     for place, owner in enumerate(owners):
-        if value < 0 or owner not in (number, None):
-            start, value = place, 0
-        if owner == number:
-            value += 1
-            best = max(best, (value, place - start, start, place + 1))
-        elif owner is None:
+        if owner is None:
             value -= 1
-        else:
-            start = place + 1
-    return best[2:]
+            continue
+        if owner != current or value < 0:
+            current, start, value = owner, place, 0
+        value += 1
+        run = value, place - start, start, place + 1
+        best[owner] = max(best.get(owner, run), run)
+    return {owner: run[2:] for owner, run in best.items()}

@@ -1,5 +1,6 @@
 import html
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -141,3 +142,17 @@ def test_the_number_of_no_character():
     """Python refuses to read thousands of digits."""
     [text] = split_markup(f"a &#{'1' * 5000};b &#{'1' * 5000} &#00065;")
     assert text.text == "a \ufffdb \ufffd A"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "x " + "<b>a</b> <i/>" * 20_000 + "y",
+        "x" + " <lb>y" * 20_000,
+    ],
+)
+def test_many_tags_in_a_text(document):
+    """Minutes, if each looks at all words."""
+    start = time.process_time()
+    assert copied(document) == document
+    assert time.process_time() - start < 30
