@@ -43,11 +43,15 @@ def read_safetensors(path):
         raise UserError(f"{path} is broken: it has no safetensors header.")
     try:
         header = json.loads(data[8:start].tobytes())
-        return {
-            name: _tensor(data[start:], **entry)
-            for name, entry in header.items()
-            if name != "__metadata__"
-        }
+        tensors, left = {}, len(data) - start
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            tensors[name] = _tensor(data[start:], **entry)
+            left -= tensors[name].nbytes
+            if left < 0:  # a small file would fill the memory
+                raise ValueError("its tensors overlap")
+        return tensors
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is broken: {error}") from None
 

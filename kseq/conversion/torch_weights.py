@@ -20,6 +20,7 @@ from kseq.terminal import single_line
 from kseq.user_error import UserError
 
 _LARGEST_PICKLE = 64_000_000  # bytes, without the tensors
+_MOST_SHARED = 8  # names of all tensors; Marian has four for its embedding
 _MAGIC = 0x1950A86A20F9469CFC6C  # of the format before PyTorch 1.6
 _TYPES = {
     "DoubleStorage": "<f8",
@@ -65,7 +66,7 @@ def read_torch_weights(path):
             open(path, "rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            return _read_legacy(content)
+            return _read_legacy(content, path)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except _BROKEN as error:
@@ -75,14 +76,20 @@ def read_torch_weights(path):
         ) from None
 
 
-def _arrays(found):
+def _arrays(found, path):
+    """The tensors of a state_dict, dict of name -> array."""
     if not isinstance(found, dict):
         raise UserError("it holds no state_dict.")
-    return {
-        name: np.array(value.read())
-        for name, value in found.items()
-        if isinstance(value, _Tensor)
-    }
+    arrays, left = {}, _MOST_SHARED * path.stat().st_size
+    for name, value in found.items():
+        if not isinstance(value, _Tensor):
+            continue
+        values = value.read()
+        left -= values.nbytes
+        if left < 0:  # a small file would fill the memory
+            raise UserError("its tensors share storages too often.")
+        arrays[name] = np.array(values)
+    return arrays
 
 
 class _Tensor(NamedTuple):
@@ -96,7 +103,8 @@ class _Tensor(NamedTuple):
     def read(self):
         values = self.storage()
         sizes = (*self.shape, *self.strides, self.offset)
-        if len(self.shape) != len(self.strides) or min(sizes, default=0) < 0:
+        is_possible = all(type(n) is int and 0 <= n < 2**63 for n in sizes)
+        if len(self.shape) != len(self.strides) or not is_possible:
             raise UserError("a tensor has impossible sizes.")
         last = self.offset + sum(
             (size - 1) * stride
@@ -122,8 +130,21 @@ class _Global(NamedTuple):
     name: str
 
 
+def _update(target, pairs):
+    """Adds pairs to a dict; what is no key could take for ever to hash."""
+    for key, value in pairs:
+        target[_text(key)] = value
+    return target
+
+
+def _text(value):
+    if not isinstance(value, str):
+        raise UserError(f"its pickle has a {type(value).__name__} as a name.")
+    return value
+
+
 _REBUILDS = {
-    _Global("collections", "OrderedDict"): dict,
+    _Global("collections", "OrderedDict"): lambda pairs=(): _update({}, pairs),
     _Global("torch._utils", "_rebuild_tensor_v2"): (
         lambda storage, offset, shape, strides, *_: _Tensor(
             storage, offset, shape, strides
@@ -187,7 +208,7 @@ def _load(file, storage):
             case "SETITEM" | "SETITEMS" as name:
                 values = to_mark() if name == "SETITEMS" else popped(2)
                 pairs = zip(values[::2], values[1::2], strict=True)
-                stack[-1].update(pairs)
+                _update(stack[-1], pairs)
             case "BINPUT" | "LONG_BINPUT":
                 memo[value] = stack[-1]
             case "MEMOIZE":
@@ -200,14 +221,15 @@ def _load(file, storage):
                 stack.append(_known(*popped(2)))
             case "REDUCE":
                 function, arguments = popped(2)
-                stack.append(_REBUILDS[function](*arguments))
+                stack.append(_function(function)(*arguments))
             case "BUILD":  # attributes, such as the versions of layers
                 popped(1)
             case "BINPERSID":
                 kind, of_type, key, _, size, *_ = stack.pop()
-                if kind != "storage" or of_type not in _STORAGES:
-                    raise UserError(f"it has a {kind} of {of_type}.")
-                found = storage(str(key), of_type.name, int(size))
+                is_known = isinstance(of_type, _Global) and of_type in _STORAGES
+                if kind != "storage" or not is_known or type(size) is not int:
+                    raise UserError("it has a storage of an unknown type.")
+                found = storage(_text(key), of_type.name, size)
                 stack.append(found)
             case name:
                 raise UserError(f"its pickle has {name}, which is not read.")
@@ -217,13 +239,20 @@ def _load(file, storage):
 
 def _known(module, name):
     """A `_Global`; UserError if no tensor is made with it."""
-    found = _Global(module, name)
+    found = _Global(_text(module), _text(name))
     if found not in _REBUILDS and found not in _STORAGES:
         raise UserError(
             f"it asks for {module}.{name}, and is not opened: a file of "
             "weights needs no such function."
         )
     return found
+
+
+def _function(name):
+    """What rebuilds a tensor or a dict in place of a function."""
+    if not isinstance(name, _Global) or name not in _REBUILDS:
+        raise UserError("its pickle calls what is no function.")
+    return _REBUILDS[name]
 
 
 def _values(content, type_name, size):
@@ -245,17 +274,16 @@ def _read_zip(path):
             raise UserError("its pickle is too large for a state_dict.")
 
         @functools.cache
-        def read(key, type_name, size):
-            content = file.read(f"{folder}data/{key}")
-            return _values(content, type_name, size)
+        def content(key):
+            return file.read(f"{folder}data/{key}")
 
-        def storage(*facts):
-            return functools.partial(read, *facts)
+        def storage(key, type_name, size):
+            return lambda: _values(content(key), type_name, size)
 
-        return _arrays(_load(io.BytesIO(file.read(name)), storage))
+        return _arrays(_load(io.BytesIO(file.read(name)), storage), path)
 
 
-def _read_legacy(file):
+def _read_legacy(file, path):
     """The format before PyTorch 1.6: pickles, then the storages."""
     sizes, values = {}, {}
 
@@ -268,7 +296,7 @@ def _read_legacy(file):
     _load(file, storage)  # the version of the format
     _load(file, storage)  # sizes of C types; they are little-endian
     found = _load(file, storage)
-    for key in map(str, _load(file, storage)):
+    for key in map(_text, _load(file, storage)):
         type_name, size = sizes[key]
         count = int.from_bytes(file.read(8), "little")
         if count < size:
@@ -276,4 +304,4 @@ def _read_legacy(file):
         width = np.dtype(_TYPES[type_name]).itemsize
         content = file.read(count * width)
         values[key] = _values(content, type_name, count)[:size]
-    return _arrays(found)
+    return _arrays(found, path)

@@ -146,6 +146,51 @@ def test_a_tensor_stays_in_its_storage(tmp_path, tensor, message):
         read_torch_weights(path)
 
 
+# A tuple of two of the one before, and so on: 2 ** 60 places in few bytes.
+ENDLESS = b")q\0" + 60 * b"h\0h\0\x86q\0"
+STORAGE = b"X\x07\0\0\0storagectorch\nFloatStorage\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"}h\0K\1s.",  # a key
+        b"h\0h\0\x93.",  # the name of a function
+        b"h\0)R.",  # a function
+        b"ccollections\nOrderedDict\n(](h\0K\1\x86etR.",
+        b"(" + STORAGE + b"h\0K\0K\4tQ.",  # the key of a storage
+        b"(" + STORAGE[:12] + b"h\0K\0K\0K\4tQ.",  # its type
+    ],
+)
+def test_values_that_take_for_ever_to_hash_or_to_show(tmp_path, code):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", b"\x80\4" + ENDLESS + code)
+    with pytest.raises(UserError, match=str(path)):
+        read_torch_weights(path)
+
+
+def test_a_small_file_does_not_fill_the_memory(tmp_path):
+    """With many names for the same bytes."""
+    path = tmp_path / "pytorch_model.bin"
+    one = pickled((0, (2048,), (1,)), size=2048)
+    body = one[one.index(b"c") : -2]  # of the tensor
+    names = [f"{n:04}".encode() for n in range(90)]
+    code = [b"\x80\2}(", *(b"X\4\0\0\0" + each + body for each in names)]
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", b"".join([*code, b"u."]))
+        file.writestr("archive/data/0", bytes(4 * 2048))
+    with pytest.raises(UserError, match="share storages too often"):
+        read_torch_weights(path)
+
+    entry = '{"dtype": "F32", "shape": [64], "data_offsets": [0, 256]}'
+    header = f'{{"a": {entry}, "b": {entry}}}'.encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(256))
+    with pytest.raises(UserError, match="tensors overlap"):
+        read_safetensors(path)
+
+
 def test_a_storage_that_is_too_short(tmp_path):
     path = tmp_path / "pytorch_model.bin"
     with zipfile.ZipFile(path, "w") as file:
