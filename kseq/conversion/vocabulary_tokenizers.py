@@ -7,6 +7,7 @@ from sentencepiece import sentencepiece_model_pb2
 from kseq.data import Tokenizer
 from kseq.data.text.tokenizer import NOT_IN_VOCABULARY
 from kseq.data.text.tokenizer_training import CONTROL_IDS
+from kseq.files.regular_file import read_regular
 from kseq.user_error import UserError
 
 LANGUAGE = re.compile(">>.+<<")
@@ -16,7 +17,7 @@ CONTROL = ("<pad>", "<unk>", "<s>", "</s>")  # in the order of kseq's ids
 def read_file(path):
     """The bytes of a file; UserError if it cannot be read."""
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 

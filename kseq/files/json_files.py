@@ -3,6 +3,7 @@
 import json
 import numbers
 
+from kseq.files.regular_file import read_regular
 from kseq.user_error import UserError
 
 _DEEPEST = 100  # nested lists and dicts; models have about 20
@@ -15,7 +16,7 @@ def read_json(path):
         UserError: if the file cannot be read, or holds anything else.
     """
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = json.loads(read_regular(path).decode("utf-8"))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except RecursionError:

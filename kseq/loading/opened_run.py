@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from kseq.data import Tokenizer
+from kseq.files.regular_file import read_regular
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.calibration import read_temperature
 from kseq.serving.object_config import preprocessor_from_config
@@ -91,7 +92,7 @@ class OpenedRun:
         """The lines of `answers.txt`; RunError unless it has `count`."""
         path = self.run.answers
         try:
-            text = path.read_bytes().decode("utf-8")
+            text = read_regular(path).decode("utf-8")
         except OSError as error:
             raise RunError(
                 f"{path} cannot be read: {error.strerror}."

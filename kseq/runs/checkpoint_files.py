@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from kseq.files.atomic_write import atomic_write, flush
 from kseq.files.literal_path import literal_path
+from kseq.files.regular_file import check_regular
 from kseq.user_error import DiskError, RunError, reason_of
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
@@ -259,6 +260,7 @@ def _content(path):
 
 
 def _sha256(path):
+    check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

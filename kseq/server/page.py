@@ -6,6 +6,7 @@ from pathlib import Path
 from starlette.responses import Response
 
 from kseq.answers import types_of_export
+from kseq.files.regular_file import read_regular
 from kseq.server.request_error import RequestError
 
 _FOLDER = Path(__file__).with_name("static")
@@ -119,8 +120,8 @@ def _modules(signatures):
 def _sample_rate(version):
     """The sample rate of an export's recordings; None if it is not known."""
     try:
-        text = (version / "assets.extra" / "kseq.json").read_text("utf-8")
-        rate = json.loads(text)["preprocessor"]["sample_rate"]
+        text = read_regular(version / "assets.extra" / "kseq.json")
+        rate = json.loads(text.decode("utf-8"))["preprocessor"]["sample_rate"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return rate if type(rate) is int and rate > 0 else None

@@ -6,7 +6,6 @@ import itertools
 import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import sentencepiece
@@ -26,6 +25,7 @@ from kseq.data.text.tokenizer_training import (
     train_tokenizer,
 )
 from kseq.data.text.word_encoder import WordEncoder
+from kseq.files.regular_file import read_regular
 from kseq.terminal import progress
 
 NOT_IN_VOCABULARY = "<not in the vocabulary>"
@@ -130,7 +130,7 @@ class Tokenizer(tf.Module):
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
         """Reads a file with the bytes of a `model`."""
         try:
-            return cls(Path(path).read_bytes())
+            return cls(read_regular(path))
         except OSError as error:
             raise DataError(f"Cannot read {path}: {error.strerror}.") from None
         except DataError as error:
