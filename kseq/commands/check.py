@@ -80,13 +80,15 @@ def _refuse_options(options):
 def _check_prepared(prepared):
     """Reads all files of a prepared folder, and prints what is in it."""
     prepared.verify()
-    record = prepared.record()
-    print(f"Prepared {record['kind']}: {', '.join(record['files'])}")
-    for side, array in record["arrays"].items():
-        size = " x ".join(map(str, array["shape"]))
-        what = "ids" if len(array["shape"]) == 1 else "features"
-        print(f"{side}: {size} {what} ({array['dtype']})")
-    counts = ", ".join(map(str, record["counts"]))
-    print(f"Training {record['kind']} of each corpus: {counts}")
-    for line in record["facts"] + record["problems"]:
+    with prepared.opened() as record:
+        kind = record["kind"]
+        lines = [f"Prepared {kind}: {', '.join(record['files'])}"]
+        for side, array in record["arrays"].items():
+            size = " x ".join(map(str, array["shape"]))
+            what = "ids" if len(array["shape"]) == 1 else "features"
+            lines.append(f"{side}: {size} {what} ({array['dtype']})")
+        counts = ", ".join(map(str, record["counts"]))
+        lines.append(f"Training {kind} of each corpus: {counts}")
+        lines += record["facts"] + record["problems"]
+    for line in lines:
         print(escaped_line(line))

@@ -11,7 +11,12 @@ from kseq.data.dialogues.turn_ranges import TurnRanges
 from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
-from kseq.data.files.ragged_array import RaggedArray, mapped
+from kseq.data.files.ragged_array import (
+    RaggedArray,
+    check_counts,
+    check_offsets,
+    mapped,
+)
 from kseq.data.files.row_parts import read_rows
 from kseq.data.text.prepare_rows import refuse_tokenizer
 from kseq.data.text.tokenized_pairs import TokenizedPairs
@@ -86,9 +91,16 @@ def open_prepared_dialogues(
     with prepared.opened(KIND) as record:
         [count] = record["counts"]
         held_out = read_rows(prepared.path / "validation.jsonl")
+        ids = RaggedArray.open_nested(*prepared.array(record, "ids"))
+        path = prepared.path / "answers.values"
+        answers = mapped(path, "int64", (count + 1,))
+        check_counts(folder, count, len(ids))
+        check_offsets(path, answers, answers[-1])
+        has_answers = np.diff(answers) <= np.diff(ids.offsets)
+        check_counts(folder, count, has_answers.sum())
         return PreparedDialogues(
-            RaggedArray.open_nested(*prepared.array(record, "ids")),
-            mapped(prepared.path / "answers.values", "int64", (count + 1,)),
+            ids,
+            answers,
             Tokenizer.load(prepared.path / "source.model"),
             answers_of(held_out, max_turns),
             facts=tuple(record["facts"]),

@@ -9,7 +9,7 @@ from kseq.data.documents.document_preprocessor import DocumentPreprocessor
 from kseq.data.documents.documents import Documents
 from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.prepared_folder import PreparedFolder
-from kseq.data.files.ragged_array import RaggedArray, mapped
+from kseq.data.files.ragged_array import RaggedArray, check_counts, mapped
 from kseq.data.files.row_parts import read_rows
 from kseq.data.text.prepare_rows import refuse_other_ids
 from kseq.data.text.tokenizer import Tokenizer
@@ -73,6 +73,7 @@ def open_prepared_documents(folder: str | os.PathLike) -> PreparedDocuments:
     with prepared.opened(KIND) as record:
         [count] = record["counts"]
         ids = RaggedArray.open_nested(*prepared.array(record, "ids"))
+        check_counts(folder, count, len(ids))
         rows, in_lines = prepared.path / "validation.jsonl", record["in_lines"]
         return PreparedDocuments(
             ids,

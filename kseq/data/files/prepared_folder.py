@@ -355,6 +355,8 @@ class PreparedFolder(os.PathLike):
                 f"{kind!r}."
             )
         for name, identity in record["files"].items():
+            if Path(name).name != name:  # nothing outside is read
+                raise DataError(f"{self.path / _RECORD} is broken.")
             self._check_size(name, identity)
         return record
 
@@ -368,7 +370,7 @@ class PreparedFolder(os.PathLike):
         return hashlib.sha256(to_json(files).encode()).hexdigest()
 
     @contextlib.contextmanager
-    def opened(self, kind: str) -> Iterator[dict[str, Any]]:
+    def opened(self, kind: str | None = None) -> Iterator[dict[str, Any]]:
         """Gives `record(kind)` to open the data with.
 
         Raises:
@@ -379,7 +381,13 @@ class PreparedFolder(os.PathLike):
             yield record
         except UserError:
             raise
-        except (KeyError, TypeError, ValueError):
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OverflowError,
+        ):
             raise DataError(f"{self.path} is broken: {_RECORD}.") from None
 
     def array(
@@ -390,7 +398,7 @@ class PreparedFolder(os.PathLike):
         return self.path / name, array["dtype"], tuple(array["shape"])
 
     def _check_size(self, name, identity):
-        path = self.path / Path(name).name
+        path = self.path / name
         found = path.stat().st_size if path.is_file() else None
         expected = identity.get("bytes") if isinstance(identity, dict) else None
         if found is None:

@@ -53,7 +53,8 @@ class RaggedArray:
         """Maps the files that `save` has written, with `values` of this shape.
 
         Raises:
-            DataError: a file is missing, or does not have its size.
+            DataError: a file is missing, does not have its size, or does not
+                fit the other.
         """
         values = mapped(f"{path}.values", dtype, tuple(shape))
         return cls._joined(path, values, f"{path}.offsets")
@@ -69,8 +70,7 @@ class RaggedArray:
     def _joined(cls, path, values, file):
         size = os.path.getsize(file) if os.path.isfile(file) else 0
         offsets = mapped(file, "int64", (size // 8,))
-        if not size or offsets[-1] != len(values):
-            raise DataError(f"{path} is broken: its files do not match.")
+        check_offsets(path, offsets, len(values))
         return cls(values, offsets)
 
     def save(self, path: str | os.PathLike):
@@ -142,6 +142,26 @@ class RaggedArray:
     @functools.cached_property
     def _offsets(self):
         return as_tensor(self.offsets)
+
+
+def check_offsets(path: str | os.PathLike, offsets: np.ndarray, count: int):
+    """Raises DataError unless offsets ascend from 0 to a number of values.
+
+    Others would read the wrong rows, or fill the memory.
+    """
+    fits = len(offsets) and offsets[0] == 0 and offsets[-1] == count
+    blocks = range(0, len(offsets), _BLOCK)
+    if not fits or any(
+        (np.diff(offsets[start : start + _BLOCK + 1]) < 0).any()
+        for start in blocks
+    ):
+        raise DataError(f"{path} is broken: its files do not match.")
+
+
+def check_counts(path: str | os.PathLike, *counts: int):
+    """Raises DataError unless all files have the same number of rows."""
+    if len({*counts}) > 1:
+        raise DataError(f"{path} is broken: its files do not match.")
 
 
 def dtype_of_ids(vocab_size: int) -> str:

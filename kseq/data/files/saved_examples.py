@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.dataset_options import pairs_of_blocks
-from kseq.data.files.ragged_array import RaggedArray, mapped
+from kseq.data.files.ragged_array import RaggedArray, check_counts, mapped
 
 _BLOCK = 1024  # rows that are read together
 _PART = 2**20  # bytes in which separators are looked for together
@@ -91,14 +91,24 @@ class _SavedRows(Sequence):
         return list(map(self._decode, rows))
 
 
-def open_examples(path: str | os.PathLike, decode: Callable = bytes.decode):
+def open_examples(
+    path: str | os.PathLike, count: int, decode: Callable = bytes.decode
+):
     """What `save_examples` has written: its arguments after the path.
 
-    `decode` is a function of the bytes of a text.
+    Args:
+        path: see `save_examples`.
+        count: how many features there are.
+        decode: function of the bytes of a text.
+
+    Raises:
+        DataError: the files do not fit each other or the features.
     """
     names = _SavedRows(f"{path}.names", b"\0", os.fsdecode)
     texts = _SavedRows(f"{path}.texts", b"\n", decode)
     numbers = np.fromfile(f"{path}.numbers", np.int64)
+    are_there = (numbers >= 0) & (numbers < count)
+    check_counts(path, *map(len, (names, texts, numbers)), are_there.sum())
     if not os.path.isfile(f"{path}.files.values"):
         return names, texts, numbers, None
     size = os.path.getsize(f"{path}.files.values")

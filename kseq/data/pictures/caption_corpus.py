@@ -251,7 +251,7 @@ def open_prepared_captions(
     splits = []
     for split in ("train", "validation"):
         names, references, numbers, media = open_examples(
-            prepared.path / split, _captions
+            prepared.path / split, len(values), _captions
         )
         splits.append(Captions(names, references, stored, numbers, media))
     train, validation = splits

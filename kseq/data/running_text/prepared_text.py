@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from kseq.data.files.corpora import facts_and_problems
-from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
-from kseq.data.files.ragged_array import mapped
+from kseq.data.files.ragged_array import check_offsets, mapped
 from kseq.data.text.prepare_rows import refuse_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 
@@ -89,8 +88,7 @@ def read_documents(path: str | os.PathLike) -> list[str]:
     """Reads what `documents_files` has given."""
     text = Path(f"{path}.text").read_bytes()
     ends = np.cumsum(np.fromfile(f"{path}.sizes", np.int64))
-    if not len(ends) or ends[-1] != len(text):
-        raise DataError(f"{path} is broken: its files do not match.")
+    check_offsets(path, np.append(0, ends), len(text))
     starts = [0, *ends[:-1]]
     return [
         text[start:end].decode()

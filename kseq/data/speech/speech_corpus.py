@@ -229,7 +229,9 @@ def open_prepared_speech(
     stored = StoredFeatures([], rows, frames)
     splits = []
     for split in ("train", "validation"):
-        names, texts, numbers, audio = open_examples(prepared.path / split)
+        names, texts, numbers, audio = open_examples(
+            prepared.path / split, len(rows)
+        )
         found = Transcripts(names, texts, stored, numbers, audio)
         is_short = stored.all_lengths()[found.numbers] <= frames.max_frames
         if not is_short.all():

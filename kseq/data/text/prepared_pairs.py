@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.prepared_folder import MODELS, PreparedFolder
-from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.ragged_array import RaggedArray, check_counts
 from kseq.data.text.pair_tokenizers import load_pair_tokenizers
 from kseq.data.text.references import split_examples
 from kseq.data.text.text_preprocessor import TextPreprocessor
@@ -81,11 +81,15 @@ def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
             for side in ("source", "target", "alignment")
             if side in record["arrays"]
         }
+        counts = tuple(record["counts"])
+        check_counts(folder, sum(counts), *map(len, arrays.values()))
+        if min(counts) < 0:
+            raise ValueError(f"counts={counts}")
         validation = _pairs(prepared.path, "validation")
         has_test = "test.source" in record["files"]
         return PreparedPairs(
             **arrays,
-            counts=tuple(record["counts"]),
+            counts=counts,
             tokenizers=load_pair_tokenizers(
                 *(prepared.path / name for name in MODELS)
             ),

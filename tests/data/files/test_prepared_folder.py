@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kseq.commands import check
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.files.atomic_write import replace_file
@@ -36,6 +37,22 @@ def test_an_array_without_a_shape(folder):
         folder.opened("pairs") as record,
     ):
         folder.array(record, "ids")
+
+
+@pytest.mark.parametrize("name", ["../a", "b/../../a", "/a"])
+def test_nothing_outside_is_read(folder, name):
+    """Of a record that somebody else has written."""
+    content = (folder.path / "prepared.json").read_text()
+    (folder.path / "a").touch()
+    content = content.replace('"files": {', f'"files": {{"{name}": {{}}')
+    (folder.path / "prepared.json").write_text(content)
+    with pytest.raises(DataError, match=r"prepared\.json is broken\.$"):
+        folder.verify()
+
+
+def test_kseq_check_of_a_broken_record(folder):
+    with pytest.raises(DataError, match=r"is broken: prepared\.json\.$"):
+        check._check_prepared(folder)
 
 
 def test_a_file_that_is_broken_keeps_its_message(folder):

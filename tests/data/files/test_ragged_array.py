@@ -44,6 +44,18 @@ def test_no_rows(tmp_path):
     assert len(RaggedArray.open(tmp_path / "ids", "int32", (0,))) == 0
 
 
+@pytest.mark.parametrize(
+    "offsets",
+    [[0, 3, 2, 6], [1, 3, 6], [-3, 3, 6], [0, 2**60, 6], [0, 5], [0, 7], []],
+)
+def test_offsets_that_do_not_ascend_to_the_end(tmp_path, offsets):
+    """They would read other rows, or fill the memory."""
+    values = np.zeros(6, np.int32)
+    RaggedArray(values, np.array(offsets)).save(tmp_path / "ids")
+    with pytest.raises(DataError, match="ids is broken: its files do not"):
+        RaggedArray.open(tmp_path / "ids", "int32", (6,))
+
+
 @pytest.mark.parametrize("name", ["values", "offsets"])
 def test_truncated_files_are_refused(tmp_path, name):
     rows_of("int32").save(tmp_path / "ids")

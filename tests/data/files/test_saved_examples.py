@@ -2,6 +2,7 @@ import tracemalloc
 
 import pytest
 
+from kseq.data import DataError
 from kseq.data.files.saved_examples import (
     numbered_texts,
     open_examples,
@@ -20,7 +21,23 @@ def folder(tmp_path, monkeypatch):
 
 def opened(names=NAMES, texts=TEXTS, **options):
     save_examples("part", names, texts, range(len(names)))
-    return open_examples("part", **options)
+    return open_examples("part", len(names), **options)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"numbers": [0, 2]},
+        {"numbers": [-1, 0]},
+        {"numbers": [0]},
+        {"texts": []},
+    ],
+)
+def test_files_that_do_not_fit_each_other(changes):
+    parts = {"names": ["a", "b"], "texts": ["x", "y"], "numbers": [0, 1]}
+    save_examples("part", **parts | changes)
+    with pytest.raises(DataError, match="part is broken: its files do not"):
+        open_examples("part", 2)
 
 
 def test_rows_are_those_that_were_saved():
@@ -58,7 +75,7 @@ def test_rows_take_no_memory_for_their_texts():
     texts = [f"{number} {'x' * 300}" for number in range(20_000)]
     save_examples("part", texts, texts, range(20_000))
     tracemalloc.start()
-    _, saved, _, _ = open_examples("part")
+    _, saved, _, _ = open_examples("part", 20_000)
     assert all(map(str.__eq__, saved, texts))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()

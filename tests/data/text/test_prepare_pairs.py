@@ -457,6 +457,10 @@ def test_broken_folders(tmp_path, kept):
         ("kind", "tags", "holds 'tags'; expected 'pairs'"),
         ("files", None, "is broken"),
         ("arrays", {}, "is broken"),
+        ("counts", [40], "out is broken: its files do not match"),
+        ("counts", [10**30], "out is broken"),
+        ("counts", ["a"], "out is broken"),
+        ("counts", [], "out is broken"),
     ):
         record.write_text(json.dumps({**content, key: value}))
         with pytest.raises(DataError, match=message):
