@@ -101,6 +101,7 @@ ARROWS = {
             "files",
             "models",
             "ops",
+            "runs",
             "serving",
             "terminal",
             "user_error",

@@ -20,6 +20,7 @@ from kseq.conversion.weights import Weights
 from kseq.data import TextPreprocessor
 from kseq.decoding import BeamSearch
 from kseq.models import Transformer
+from kseq.runs.checkpoint_index import check_index
 from kseq.serving import Generator
 from kseq.terminal import single_line
 from kseq.user_error import UserError
@@ -132,6 +133,7 @@ def _read_checkpoint(folder):
     if path is None:
         raise UserError(f"{folder} has no checkpoint of TensorFlow.")
     try:
+        check_index(path)
         reader = tf.train.load_checkpoint(path)
         return path, {
             name.removesuffix(_VALUE): reader.get_tensor(name)

@@ -13,6 +13,7 @@ import tensorflow as tf
 from kseq.files.atomic_write import atomic_write, flush
 from kseq.files.literal_path import literal_path
 from kseq.files.regular_file import check_regular
+from kseq.runs.checkpoint_index import check_index
 from kseq.user_error import DiskError, RunError, reason_of
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
@@ -135,8 +136,9 @@ def read_checkpoint(path, *names):
     """
     _check_manifest(Path(path))
     try:
+        check_index(path)
         return _tensors(path, names)
-    except tf.errors.OpError as error:
+    except (OSError, ValueError, TypeError, tf.errors.OpError) as error:
         raise BrokenCheckpointError(
             f"{path} is broken: {reason_of(error)}"
         ) from error
