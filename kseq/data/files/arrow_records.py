@@ -44,7 +44,10 @@ def arrow_records(
                 yield line, _without_nulls(row, nothing)
     except DataError:
         raise
-    except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
+    except (
+        *(pyarrow.ArrowException, OSError, ValueError, TypeError),
+        OverflowError,  # a date that Python does not have
+    ) as error:
         reason = " ".join(str(error).split())
         raise DataError(
             f"{path} cannot be read as {format_name}: {reason:.200}"

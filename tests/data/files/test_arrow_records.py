@@ -193,6 +193,21 @@ def test_broken_files(tmp_path, saved):
             list(read_documents(saved))
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [pyarrow.timestamp("s"), pyarrow.duration("s"), pyarrow.date32()],
+)
+def test_dates_that_python_does_not_have(tmp_path, kind):
+    numbers = pyarrow.array([2**30 if kind == pyarrow.date32() else 2**60])
+    whole = "int32" if kind == pyarrow.date32() else "int64"
+    path = tmp_path / "a.arrow"
+    table = pyarrow.table({"source": numbers.cast(whole).cast(kind)})
+    with pyarrow.ipc.new_stream(path, table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(DataError, match=r"a\.arrow cannot be read as Arrow"):
+        [*read_records(str(path))]
+
+
 def test_folders_that_are_no_table(saved, shards):
     def refuse(path, message):
         with pytest.raises(DataError, match=message):
