@@ -203,10 +203,11 @@ def _copy_prepared(url):
         files = None
         with contextlib.suppress(UserError):
             files = read_json(record).get("files")
-        if not isinstance(files, dict):
+        # Nothing outside of the folder is read.
+        if not isinstance(files, dict) or any("/" in name for name in files):
             raise DataError(f"{url}/{_RECORD} is broken.")
         for name, identity in files.items():
-            path = folder / Path(name).name
+            path = folder / name
             if path.is_file():  # of a copy that was interrupted
                 continue
             with _downloaded(f"{url}/{name}", path) as part:

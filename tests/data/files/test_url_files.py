@@ -146,7 +146,13 @@ def test_prepared_data_that_have_changed(store):
             local_copies(store + "/out")
 
 
-@pytest.mark.parametrize("record", [b"{}", b'{"files": 1}', b"[", b"\xff"])
+@pytest.mark.parametrize(
+    "record",
+    [
+        *(b"{}", b'{"files": 1}', b"[", b"\xff"),
+        b'{"files": {"../a": {}}}',
+    ],
+)
 def test_a_broken_record(store, record):
     put(store + "/out/prepared.json", record)
     with pytest.raises(DataError, match=r"out/prepared\.json is broken"):
