@@ -19,6 +19,7 @@ from kseq.conversion.vocabulary_tokenizers import (
 from kseq.conversion.weights import Weights
 from kseq.data import TextPreprocessor
 from kseq.decoding import BeamSearch
+from kseq.files.regular_file import check_regular
 from kseq.models import Transformer
 from kseq.runs.checkpoint_index import check_index
 from kseq.serving import Generator
@@ -129,8 +130,14 @@ def read_opennmt_tf(
 
 def _read_checkpoint(folder):
     """The path of the last checkpoint, and its tensors by name."""
-    path = tf.train.latest_checkpoint(folder)
-    if path is None:
+    state = folder / "checkpoint"
+    try:
+        if state.exists():
+            check_regular(state)
+        path = tf.train.latest_checkpoint(folder)
+    except Exception as error:  # a broken one raises what it will
+        raise UserError(f"{state} is broken: {single_line(error)}") from None
+    if path is None or Path(path).parent.resolve() != folder.resolve():
         raise UserError(f"{folder} has no checkpoint of TensorFlow.")
     try:
         check_index(path)

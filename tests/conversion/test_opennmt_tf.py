@@ -261,6 +261,18 @@ def lines(change):
     [
         (lambda folder: (folder / "checkpoint").unlink(), "has no checkpoint"),
         (write("checkpoint", "\0\1"), "has no checkpoint"),
+        (write("checkpoint", ""), "checkpoint is broken"),
+        (
+            write("checkpoint", 'model_checkpoint_path: "../a"'),
+            "has no checkpoint",
+        ),
+        (
+            lambda folder: (
+                (folder / "checkpoint").unlink(),
+                os.mkfifo(folder / "checkpoint"),
+            ),
+            "checkpoint is broken",
+        ),
         (cut("*.index"), "ckpt-300 is broken"),
         (cut("*.data*"), "ckpt-300 is broken"),
         (cut("*.vocab", 0), "does not begin with <blank>, <s>, </s>"),
