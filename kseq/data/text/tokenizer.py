@@ -307,7 +307,7 @@ def _surface(processor, token_id) -> bytes:
 def _checked_size(model) -> int:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError:
+    except (RuntimeError, UnicodeError):  # which may be that of the message
         raise DataError("Not a SentencePiece model.") from None
     ids = {name: getattr(processor, name)() for name in CONTROL_IDS}
     if ids != CONTROL_IDS:

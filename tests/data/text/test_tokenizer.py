@@ -1,3 +1,4 @@
+import contextlib
 import random
 import tempfile
 import unicodedata
@@ -344,6 +345,16 @@ def test_loaded_it_is_the_same(tokenizer, write):
     loaded = Tokenizer.load(write("tokenizer.model", tokenizer.model))
 
     assert loaded.model == tokenizer.model
+
+
+def test_a_damaged_model_is_one_message(tokenizer):
+    """Of SentencePiece, whose message may not be UTF-8."""
+    start = tokenizer.model.index(b"</s>")
+    for place in range(start, start + 300):
+        model = bytearray(tokenizer.model)
+        model[place] = 0xFF
+        with contextlib.suppress(DataError):
+            Tokenizer(bytes(model))
 
 
 def test_load_says_what_is_wrong(tmp_path, write):
