@@ -6,6 +6,7 @@ from typing import Any
 
 from keras import ops
 
+from kseq.decoding.start_decoding import attends
 from kseq.user_error import ArgumentError
 
 _OF_ITEMS = ("memory", "shared")  # entries of a state with one row per item
@@ -75,9 +76,7 @@ class Ensemble:
         ]
         self.source_layer = getattr(models[0], "source_layer", None)
         self._is_aligned = len(set(map(source_stride, models))) == 1
-        explains = all(
-            getattr(model, "attention", True) is not None for model in models
-        )
+        explains = all(map(attends, models))
         self.attention = True if explains and self._is_aligned else None
 
     @property

@@ -140,7 +140,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
     is_plain = not search.constraints and not has_prefix
     is_plain &= not search.ctc_weight and phrases is None
     covers = bool(getattr(search, "coverage_penalty", 0.0))
-    if covers and not _attends(model):
+    if covers and not attends(model):
         raise ArgumentError(
             "coverage_penalty needs a model with attention to its source."
         )
@@ -255,8 +255,10 @@ def map_rows(function, state):
     }
 
 
-def _attends(model):
+def attends(model: Any) -> bool:
+    """Whether a model has attention to its source, and gives its weights."""
     has_weights = hasattr(model, "attention_weights")
+    # A recurrent model may have been built without attention.
     return has_weights and getattr(model, "attention", True) is not None
 
 

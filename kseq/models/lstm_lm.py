@@ -50,9 +50,6 @@ class LSTMLM(ExactModel):
         Zaremba et al. 2014, arXiv:1409.2329.
     """
 
-    # It has no attention to a source that `explain` could show.
-    attention = None
-
     def __init__(
         self,
         vocab_size: int,

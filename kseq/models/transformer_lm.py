@@ -83,9 +83,6 @@ class TransformerLM(ExactModel):
         et al. 2021, arXiv:2104.09864.
     """
 
-    # It has no attention to a source that `explain` could show.
-    attention = None
-
     def __init__(
         self,
         vocab_size: int,

@@ -25,7 +25,7 @@ from kseq.decoding.hypotheses import (
     token_log_probs,
 )
 from kseq.decoding.sampling import SamplingParams, to_sampling
-from kseq.decoding.start_decoding import source_mask
+from kseq.decoding.start_decoding import attends, source_mask
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config, source_config
@@ -171,8 +171,7 @@ class Generator:
             "prefix": served_function(self._n_best, {**raw, **prefix}),
             "score": served_function(self._score, {**raw, **target}),
         }
-        # A recurrent model may have been built without attention.
-        if getattr(model, "attention", True) is not None:
+        if attends(model):
             self.signatures["explain"] = served_function(self._explain, raw)
         source = source_named(preprocessor.input_name)
         if source.has_sentences:

@@ -3,8 +3,13 @@ import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding import BeamSearch, ForbiddenTokens, GreedySearch
-from kseq.serving import Generator
+from kseq.decoding import (
+    BeamSearch,
+    Ensemble,
+    ForbiddenTokens,
+    GreedySearch,
+)
+from kseq.serving import Generator, export
 from kseq.user_error import ArgumentError, UserError
 from tests.recipe_models import inputs_of, make_served
 from tests.slow import slow
@@ -305,3 +310,36 @@ def test_phrases_are_two_lists_for_each_input(generators, phrases):
     predictor = generators["lstm"].predictor()
     with pytest.raises(ArgumentError, match="must have two lists of strings"):
         predictor.answers(["a mat"], phrases=[phrases])
+
+
+class _WithoutWeights:
+    """A model of a user that has what a search needs, and no more."""
+
+    def __init__(self, model):
+        self.variables = model.variables
+        self.encode, self.decode_step = model.encode, model.decode_step
+        self.read = model
+
+    def __call__(self, inputs):
+        return self.read(inputs)
+
+    def count_params(self):
+        return self.read.count_params()
+
+
+def test_a_model_need_not_give_its_weights(generator, text, tmp_path):
+    model = _WithoutWeights(generator.model)
+    others = generator.preprocessor, generator.tokenizer, GreedySearch()
+    greedy = Generator(generator.model, *others)
+    expected = call(greedy, "serving_default", text)["text"].numpy().tolist()
+
+    for each in (model, Ensemble([model, generator.model])):
+        made = Generator(each, *others)
+        assert "explain" not in made.signatures
+        with pytest.raises(UserError, match="no signature explain"):
+            made.predictor().attention(["a"])
+
+    path = export(Generator(model, *others), tmp_path / "model")
+    loaded = tf.saved_model.load(str(path)).signatures["serving_default"]
+    found = loaded(text=tf.constant(text))["text"].numpy().tolist()
+    assert found == expected
