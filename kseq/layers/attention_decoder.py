@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kseq.layers.cudnn import has_cudnn
+from kseq.layers.dense import Dense
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of, copy_of, with_layers
 from kseq.layers.recurrent_stack import RecurrentStack
@@ -131,7 +132,7 @@ class AttentionDecoder(keras.layers.Layer):
             name="recurrent",
         )
         dense = functools.partial(
-            keras.layers.Dense, use_bias=False, dtype=self.dtype_policy
+            Dense, use_bias=False, dtype=self.dtype_policy
         )
         gate_units = self.recurrent.gate_units
         self.input_projection = dense(gate_units, name="input_projection")

@@ -370,7 +370,7 @@ class LocationAttention(_Attention):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.max_length = max_length
-        self.query_projection = keras.layers.Dense(
+        self.query_projection = _Dense(
             max_length,
             use_bias=False,
             dtype=self.dtype_policy,
@@ -384,7 +384,7 @@ class LocationAttention(_Attention):
         """Scores before the softmax: (B, T, D), (B, S, M) -> (B, T, S)."""
         positions = ops.arange(ops.shape(keys)[1])
         return ops.take(
-            project(query, self.query_projection.kernel),
+            self.query_projection(query),
             ops.minimum(positions, self.max_length - 1),
             axis=-1,
         )

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kseq.layers.attention_scores import BahdanauAttention
+from kseq.layers.dense import Dense
 from kseq.ops import (
     additive_energies,
     fold_hypotheses,
@@ -102,7 +103,7 @@ class LocationAwareAttention(BahdanauAttention):
             dtype=self.dtype_policy,
             name="convolution",
         )
-        self.location_projection = keras.layers.Dense(
+        self.location_projection = Dense(
             units,
             use_bias=False,
             dtype=self.dtype_policy,

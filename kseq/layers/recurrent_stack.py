@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.cudnn import cudnn_allowed, cudnn_lstm, has_cudnn
+from kseq.layers.dense import Dense
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.ops import lstm_over_time, lstm_step
@@ -91,9 +92,7 @@ class RecurrentStack(keras.layers.Layer):
 
     def _dense(self, units, name):
         return [
-            keras.layers.Dense(
-                units, dtype=self.dtype_policy, name=f"{name}_{i}"
-            )
+            Dense(units, dtype=self.dtype_policy, name=f"{name}_{i}")
             for i in range(self.num_layers)
         ]
 

@@ -132,6 +132,10 @@ class TransformerDecoderBlock(keras.layers.Layer):
         if self.reads_memory:
             self.cross_attention.build(query_shape, memory_shape)
             build_norms(self, "cross_attention", query_shape)
+        else:  # nothing to build, as `quantize` of a model asks
+            for layer in self._flatten_layers(include_self=False):
+                if layer.name.startswith("cross_attention"):
+                    layer.built = True
         build_feed_forward(self, query_shape)
 
     def project_memory(self, memory):

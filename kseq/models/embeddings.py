@@ -39,8 +39,11 @@ def output_kernel(embedding):
     """The matrix (D, V) of an output embedding, ready for many products.
 
     TensorFlow takes twice as long for a product if it has to transpose the
-    matrix first, so a search transposes it once.
+    matrix first, so a search transposes it once. None if Keras has quantized
+    it: then it has a scale, which the embedding applies.
     """
+    if embedding.quantization_mode is not None:
+        return None
     if embedding.tie_weights:
         kernel = ops.transpose(embedding.embeddings)
     else:
