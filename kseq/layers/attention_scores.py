@@ -382,7 +382,7 @@ class LocationAttention(_Attention):
 
     def energies(self, query, keys):
         """Scores before the softmax: (B, T, D), (B, S, M) -> (B, T, S)."""
-        positions = ops.arange(ops.shape(keys)[1])
+        positions = ops.arange(ops.shape(keys)[1], dtype="int32")
         return ops.take(
             self.query_projection(query),
             ops.minimum(positions, self.max_length - 1),
@@ -398,7 +398,7 @@ class LocationAttention(_Attention):
         return_weights: bool = False,
     ):
         _, values = projected = projected_memory or self.project_memory(memory)
-        positions = ops.arange(ops.shape(values)[1])
+        positions = ops.arange(ops.shape(values)[1], dtype="int32")
         reached = ops.expand_dims(positions < self.max_length, 0)
         if memory_mask is not None:
             reached = ops.logical_and(reached, memory_mask)

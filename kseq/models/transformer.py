@@ -383,8 +383,8 @@ def next_ancestors(is_ancestor, batch, window=None):
     """
     rows = ops.shape(is_ancestor)[0]
     per_item = rows // ops.maximum(batch, 1)
-    places = ops.arange(rows) % ops.maximum(per_item, 1)
-    own = places[:, None] == ops.arange(per_item)
+    places = ops.arange(rows, dtype="int32") % ops.maximum(per_item, 1)
+    own = places[:, None] == ops.arange(per_item, dtype="int32")
     is_ancestor = ops.concatenate([is_ancestor, own], axis=1)
     mask = is_ancestor
     if window is not None:

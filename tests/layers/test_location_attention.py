@@ -166,6 +166,21 @@ def test_nothing_to_attend_to(seed, dtype):
     np.testing.assert_allclose(numpy_of(weights)[1].sum(-1), 1, atol=0.02)
 
 
+def test_the_floats_of_keras_may_have_16_bits():
+    """Then its integers do, of which TensorFlow makes no range in a graph."""
+    keras.config.set_floatx("float16")
+    try:
+        query, memory = keras.Input((5, 8)), keras.Input((7, 6))
+        layer = LocationAttention(9, dtype="float16")
+        model = keras.Model([query, memory], layer(query, memory))
+        model.compile(jit_compile=False)
+        given = [normal(2, 5, 8), normal(2, 7, 6)]
+        found = numpy_of(model.predict_on_batch(given))
+        np.testing.assert_allclose(found, numpy_of(model(given)), atol=0.01)
+    finally:
+        keras.config.set_floatx("float32")
+
+
 # Errors.
 
 
