@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from kseq.layers.attention_scores import check_memory
 from kseq.layers.cudnn import has_cudnn
 from kseq.layers.dense import Dense
 from kseq.layers.dropout import Dropout
@@ -109,6 +110,7 @@ class AttentionDecoder(keras.layers.Layer):
             )
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.units = units
         self.num_layers = num_layers
         self.attention = copy_of(attention, dtype=self.dtype_policy)
@@ -154,6 +156,8 @@ class AttentionDecoder(keras.layers.Layer):
         return not (self._steps or self.unroll) and has_cudnn()
 
     def build(self, inputs_shape, memory_shape):
+        axes = {-1: inputs_shape[-1]}
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes=axes)
         self.input_projection.build(inputs_shape)
         if self.attention is None:
             if memory_shape[1] != 1:
@@ -189,6 +193,7 @@ class AttentionDecoder(keras.layers.Layer):
             raise ValueError(
                 "There are no attention weights. Received: return_weights=True"
             )
+        check_memory(memory)
         projected_memory = self.project_memory(memory)
         attend = self._attend(projected_memory, memory_mask)
         state = self.start(memory, initial_state)

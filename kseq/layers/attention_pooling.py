@@ -52,6 +52,7 @@ class AttentionPooling(keras.layers.Layer):
         check_integers(units=units)
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(min_ndim=3)
         self.units = units
         self.hidden = keras.layers.Dense(
             units, activation="tanh", dtype=self.dtype_policy, name="hidden"

@@ -39,14 +39,38 @@ def projection(attention, units, name):
     )
 
 
+def check_memory(memory):
+    """Raises ValueError unless a memory has three axes.
+
+    One of two, such as the last state of a recurrent layer, would have the
+    rows of the batch attend to each other.
+    """
+    shape = getattr(memory, "shape", None)
+    if shape is None or len(shape) != 3:
+        received = None if shape is None else f"shape {tuple(shape)}"
+        raise ValueError(f"memory must be (B, S, M). Received: {received}")
+
+
 class _Attention(keras.layers.Layer):
     """Attention whose `energies` of queries and keys read the memory."""
 
     window: int | None = None
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+
     def project_memory(self, memory):
         """Keys and values, which do not depend on the query."""
         return memory, memory
+
+    def projected(self, memory, projected_memory):
+        """The output of `project_memory`, if it is not given."""
+        if projected_memory:
+            return projected_memory
+        check_memory(memory)
+        return self.project_memory(memory)
 
     def call(
         self,
@@ -59,7 +83,7 @@ class _Attention(keras.layers.Layer):
         return read_memory(
             self.energies,
             query,
-            projected_memory or self.project_memory(memory),
+            self.projected(memory, projected_memory),
             memory_mask=memory_mask,
             window=self.window,
             return_weights=return_weights,
@@ -133,7 +157,6 @@ class BahdanauAttention(_Attention):
         check_integers(units=units)
         check_integers(window=window, optional=True)
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.units = units
         self.window = window
         self.shared = shared
@@ -272,7 +295,6 @@ class LuongAttention(_Attention):
             )
         check_integers(units=units, window=window, optional=True)
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.score = score
         self.units = units
         self.window = window
@@ -368,7 +390,6 @@ class LocationAttention(_Attention):
     def __init__(self, max_length: int, **kwargs):
         check_integers(max_length=max_length)
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.max_length = max_length
         self.query_projection = _Dense(
             max_length,
@@ -397,7 +418,7 @@ class LocationAttention(_Attention):
         projected_memory=None,
         return_weights: bool = False,
     ):
-        _, values = projected = projected_memory or self.project_memory(memory)
+        _, values = projected = self.projected(memory, projected_memory)
         positions = ops.arange(ops.shape(values)[1], dtype="int32")
         reached = ops.expand_dims(positions < self.max_length, 0)
         if memory_mask is not None:

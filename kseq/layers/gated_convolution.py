@@ -79,6 +79,8 @@ class GatedConvolution(keras.layers.Layer):
         )
 
     def build(self, inputs_shape):
+        axes = {-1: inputs_shape[-1]}
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes=axes)
         size = self.kernel_size * inputs_shape[-1]
         # A gated unit quarters the variance of small inputs.
         length = 2 * (1 - self.dropout) ** 0.5

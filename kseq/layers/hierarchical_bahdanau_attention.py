@@ -116,7 +116,7 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
                 "memory (B, N * W, M), as HierarchicalEncoder returns both. "
                 f"Received: memory_mask={getattr(memory_mask, 'shape', None)}"
             )
-        projected = projected_memory or self.project_memory(memory)
+        projected = self.projected(memory, projected_memory)
         keys, turn_keys, values = projected
         folded = fold_hypotheses(query, values)
         weights = self._weights(folded, keys, turn_keys, memory_mask)

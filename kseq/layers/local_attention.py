@@ -108,7 +108,7 @@ class LocalAttention(LuongAttention):
         return_weights: bool = False,
         positions=None,
     ):
-        keys, values = projected_memory or self.project_memory(memory)
+        keys, values = self.projected(memory, projected_memory)
         folded = fold_hypotheses(query, values)  # (B, K * T, D)
         if memory_mask is None:
             memory_mask = ops.ones(ops.shape(values)[:2], dtype="bool")

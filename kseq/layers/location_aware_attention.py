@@ -145,7 +145,7 @@ class LocationAwareAttention(BahdanauAttention):
         return_weights: bool = False,
         last_weights=None,
     ):
-        keys, values = projected_memory or self.project_memory(memory)
+        keys, values = self.projected(memory, projected_memory)
         if last_weights is None:
             shape = (*ops.shape(query)[:2], ops.shape(values)[1])
             last_weights = ops.zeros(shape, dtype=values.dtype)

@@ -6,6 +6,7 @@ import itertools
 import keras
 from keras import ops
 
+from kseq.layers.attention_scores import check_memory
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
@@ -212,6 +213,8 @@ class MultiHeadAttention(keras.layers.Layer):
             raise ValueError(
                 f"{self.name} was built to attend to a memory. Received: none"
             )
+        if memory is not None:
+            check_memory(memory)
         if has_memory and (causal or cache is not None):
             raise ValueError(
                 "Only self-attention can be causal or take a cache. "

@@ -45,6 +45,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(min_ndim=3)
 
     def build(self, input_shape):
         sinusoids(0, input_shape[-1])  # refuses an odd D
@@ -95,6 +96,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
         check_integers(max_length=max_length)
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(min_ndim=3)
         self.max_length = max_length
 
     def build(self, input_shape):

@@ -4,6 +4,7 @@ import functools
 
 import keras
 
+from kseq.layers.attention_scores import check_memory
 from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.layers.transformer_sublayers import (
@@ -144,6 +145,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def check_arguments(self, memory=None, projected_memory=None, **others):
         """Raises ValueError unless those of `call` fit the layer."""
+        if memory is not None:
+            check_memory(memory)
         has_memory = memory is not None or projected_memory is not None
         if has_memory != self.reads_memory:
             built = "with" if self.reads_memory else "without"

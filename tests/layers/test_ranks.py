@@ -1,0 +1,55 @@
+"""A tensor without a time axis is refused, by its name where it has one."""
+
+import keras
+import pytest
+
+from kseq import layers
+from tests.layers.arrays import normal
+from tests.layers.test_keras_masks import OVER_MEMORY
+
+SEQUENCES = {
+    "pooling": lambda: layers.AttentionPooling(5),
+    "sinusoids": layers.SinusoidalPositionalEncoding,
+    "learned positions": lambda: layers.LearnedPositionalEmbedding(9),
+    "convolution": lambda: layers.GatedConvolution(6, 3),
+}
+IN_A_GRAPH = [False, True]
+
+
+def given(is_symbolic, *shape):
+    return keras.Input(shape[1:]) if is_symbolic else normal(*shape)
+
+
+@pytest.mark.parametrize("is_symbolic", IN_A_GRAPH)
+@pytest.mark.parametrize("name", OVER_MEMORY)
+def test_a_vector_is_no_memory(name, is_symbolic):
+    """Its rows would be read as the positions of one memory."""
+    query = given(is_symbolic, 2, 5, 8)
+    layer = OVER_MEMORY[name]()
+    with pytest.raises(ValueError, match=r"memory must be \(B, S, M\)\. Rec"):
+        layer(query, given(is_symbolic, 2, 8))
+    layer(query, given(is_symbolic, 2, 7, 8))
+    with pytest.raises(ValueError, match=r"memory must be \(B, S, M\)\. Rec"):
+        layer(query, given(is_symbolic, 2, 8))
+
+
+@pytest.mark.parametrize("name", OVER_MEMORY)
+def test_a_vector_is_no_query(name):
+    with pytest.raises(ValueError, match="expected ndim=3, found ndim=2"):
+        OVER_MEMORY[name]()(normal(2, 8), normal(2, 7, 8))
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_a_vector_is_no_sequence(name):
+    with pytest.raises(ValueError, match=r"expected (min_)?ndim=3, found"):
+        SEQUENCES[name]()(normal(2, 8))
+
+
+@pytest.mark.parametrize("is_symbolic", IN_A_GRAPH)
+@pytest.mark.parametrize("name", ["decoder", "convolution"])
+def test_other_features_than_before(name, is_symbolic):
+    layer = {**OVER_MEMORY, **SEQUENCES}[name]()
+    memory = [normal(2, 7, 8)] if name == "decoder" else []
+    layer(normal(2, 5, 8), *memory)
+    with pytest.raises(ValueError, match="expected axis -1 of input shape to"):
+        layer(given(is_symbolic, 2, 5, 6), *memory)
