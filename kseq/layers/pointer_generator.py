@@ -50,6 +50,7 @@ class PointerGenerator(keras.layers.Layer):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.gate = keras.layers.Dense(1, dtype=self.dtype_policy, name="gate")
 
     def build(

@@ -40,6 +40,7 @@ class NormalizedProjection(keras.layers.Layer):
     def __init__(self, dim: int, **kwargs):
         check_integers(dim=dim)
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.dim = dim
         self.projection = keras.layers.Dense(
             dim, use_bias=False, dtype=self.dtype_policy, name="projection"

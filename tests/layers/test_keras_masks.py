@@ -168,6 +168,31 @@ def test_both_sides_may_have_a_mask(seed, name):
     np.testing.assert_allclose(padded[1, :2], alone[0], atol=1e-5)
 
 
+def test_a_mask_reaches_the_loss(seed):
+    """A loss of Keras leaves out what the mask of the outputs is False at."""
+    ids = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(10, 8, mask_zero=True)(ids)
+    decoder = layers.AttentionDecoder(8, attention=layers.LuongAttention())
+    outputs, weights = decoder(x, x, return_weights=True)
+    logits = keras.layers.Dense(10)(outputs)
+    for output in (
+        layers.PointerGenerator()(logits, outputs, weights, ids),
+        layers.NormalizedProjection(10)(outputs),
+    ):
+        model = keras.Model(ids, output)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("sgd", loss, run_eagerly=True)
+        labels = np.where(PADDED, PADDED, 9)
+        sums = [
+            model.evaluate(row[None, row > 0], row[None, row > 0], verbose=0)
+            * np.count_nonzero(row)
+            for row in PADDED
+        ]
+        found = model.evaluate(PADDED, labels, verbose=0)
+        mean = sum(sums) / np.count_nonzero(PADDED)
+        np.testing.assert_allclose(found, mean, rtol=1e-4)
+
+
 def test_an_explicit_mask_is_preferred(seed):
     x = keras.layers.Embedding(10, 8, mask_zero=True)(PADDED)
     explicit = np.ones(PADDED.shape, bool)
