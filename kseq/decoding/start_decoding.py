@@ -135,7 +135,8 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
 
     Raises:
         ValueError: if the model has no CTC for `ctc_weight`, or no attention
-            for `coverage_penalty`.
+            for `coverage_penalty`. The callables raise it if `encode` or
+            `decode_step` returns something else than a search can read.
     """
     is_plain = not search.constraints and not has_prefix
     is_plain &= not search.ctc_weight and phrases is None
@@ -158,6 +159,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
     def start(items):
         with keras.StatelessScope(values):
             encoded = model.encode(items.inputs)
+        _check_state("encode", encoded)
         ctc = _ctc_memory(encoded) if search.ctc_weight else None
         own = None
         if phrases is not None:
@@ -181,7 +183,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             state["attention"] = coverage = state.pop("coverage")
         with keras.StatelessScope(values):
             tokens = tf.cast(token_ids, tf.int32)
-            logits, state = model.decode_step(tokens, state)
+            logits, state = _logits_and_state(model.decode_step(tokens, state))
         logits = tf.cast(logits, tf.float32)
         state = _that_changes(state)
         if covers:
@@ -260,6 +262,33 @@ def attends(model: Any) -> bool:
     has_weights = hasattr(model, "attention_weights")
     # A recurrent model may have been built without attention.
     return has_weights and getattr(model, "attention", True) is not None
+
+
+def _check_state(method, state):
+    if not isinstance(state, dict):
+        raise ArgumentError(
+            f"{method} of a model must return its state as a dict. "
+            f"Received: {type(state).__name__}"
+        )
+    for name, part in _that_changes(state).items():
+        for leaf in tf.nest.flatten(part):
+            if not tf.is_tensor(leaf) or leaf.shape.rank == 0:
+                raise ArgumentError(
+                    "The state of a model must have tensors whose first axis "
+                    f'is the batch. Received from {method}: state["{name}"] '
+                    f"with {leaf!r}"
+                )
+
+
+def _logits_and_state(returned):
+    expected = "decode_step of a model must return logits (R, V) and the state."
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        raise ArgumentError(f"{expected} Received: {type(returned).__name__}")
+    logits, state = returned
+    if len(logits.shape) != 2:
+        raise ArgumentError(f"{expected} Received: logits {logits.shape}")
+    _check_state("decode_step", state)
+    return logits, state
 
 
 def _that_changes(state):
