@@ -11,6 +11,7 @@ from multiprocessing import connection
 from typing import Any
 
 from kseq.data.files.beam_jobs import run_beam_jobs
+from kseq.process import quiet_stderr
 from kseq.terminal import progress
 from kseq.user_error import UserError
 
@@ -163,11 +164,15 @@ def _work(main):
     for number in (signal.SIGINT, signal.SIGHUP):  # the main process ends it
         signal.signal(number, signal.SIG_IGN)
     os.environ.update(_ENVIRONMENT)
+    # The first job imports what it needs, such as TensorFlow.
+    quiet = quiet_stderr
     while True:
         try:
-            function, number, job = main.recv()
+            with quiet():
+                function, number, job = main.recv()
         except EOFError:
             return
+        quiet = contextlib.nullcontext
         result = error = None
         try:
             result = function(job)

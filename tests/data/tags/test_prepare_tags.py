@@ -99,10 +99,11 @@ def files_of(folder):
 
 
 @pytest.mark.slow
-def test_number_of_processes_does_not_matter():
+def test_number_of_processes_does_not_matter(capfd):
     prepare("one", processes=1)
     prepare("two", processes=2)
     assert files_of("one") == files_of("two")
+    assert "absl" not in capfd.readouterr().err  # TensorFlow starts in both
 
 
 def test_it_resumes_where_it_was_interrupted(monkeypatch):
