@@ -42,6 +42,7 @@ ARROWS = {
             "devices",
             "files",
             "lazy_package",
+            "process",
             "terminal",
             "user_error",
         ),
