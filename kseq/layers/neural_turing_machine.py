@@ -55,8 +55,8 @@ class NeuralTuringMachine(keras.layers.Layer):
             between -clip and clip.
         initial_memory: "constant", all slots alike; or "random", drawn once
             for the layer. Only in the second can a head find an empty slot by
-            content, and so write where the input says: for `PrioritySort`
-            and `DynamicNgrams`.
+            content, and so write where the input says, as `PrioritySort`
+            needs.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
