@@ -60,7 +60,10 @@ NUMBERS = {
 }
 # Switches and choices that are not drawn: of other data, of a training that is
 # no training, of a machine, and metrics of other packages.
-NOT_DRAWN = {"overwrite", "new_tokenizer", "plain", "images", "audio", "track"}
+NOT_DRAWN = {
+    *("overwrite", "new_tokenizer", "track"),
+    *("plain", "images", "audio", "task"),
+}
 NOT_CHOSEN = {"range_test", "mixed_float16"}
 SIZES = {
     **dict.fromkeys(("units", "embedding_dim", "dim", "model_dim"), 8),
