@@ -10,6 +10,8 @@ from kseq.user_error import check_integers, check_number
 _MOST_PIECES = 10  # of an n-gram
 _MOST_BUCKETS = 2**20
 _FACTOR = 1999  # a prime; times the buckets, and a piece more, it fits int32
+_FINGERPRINTS = 65_521  # a prime
+_OTHER_FACTOR = 31_981  # a prime; times the fingerprints, the same
 _MOST_SCORES = 2**23  # 32 MB, whatever the number of classes
 
 
@@ -20,9 +22,11 @@ class NgramLogits(keras.layers.Layer):
         bag_c = sum of scores[hash(g), c] over the n-grams g of a document
         logits = (log softmax(network) + log softmax(bag)) / 2
 
-    An n-gram counts once, however often a document has it. In training the
-    logits are those of the network alone, which learns as if there were no bag.
-    The scores are no trainable weights: `kseq.training.fit_ngrams` fits them.
+    An n-gram counts once, however often a document has it. A bucket has the
+    scores of one n-gram, its owner, whose fingerprint tells it from others with
+    the same hash; those count nothing. In training the logits are those of the
+    network alone, which learns as if there were no bag. Owners and scores are
+    no trainable weights: `kseq.training.fit_ngrams` fits them.
 
     Args:
         num_classes: int, C.
@@ -84,6 +88,9 @@ class NgramLogits(keras.layers.Layer):
             shape = (self.num_buckets, self.num_classes)
             self.scores = self.add_weight(name="scores", shape=shape, **fitted)
             self.bias = self.add_weight(name="bias", shape=shape[1:], **fitted)
+            self.owners = self.add_weight(
+                name="owners", shape=shape[:1], dtype="int32", **fitted
+            )
 
     def call(self, logits, ids, training: bool | None = None):
         if training or not self.ngrams:
@@ -95,7 +102,7 @@ class NgramLogits(keras.layers.Layer):
         return (ops.log_softmax(logits) + ops.log_softmax(bag)) / 2
 
     def buckets(self, ids):
-        """The buckets of the n-grams of documents.
+        """The buckets of the n-grams of documents that own them.
 
         Args:
             ids: see above.
@@ -104,24 +111,40 @@ class NgramLogits(keras.layers.Layer):
             A tuple: (B, K) int32, sorted, and (B, K) bool, whether it is an
             n-gram, and the first of its bucket.
         """
+        buckets, fingerprints = self.hashes(ids)
+        is_owner = ops.take(self.owners, buckets, axis=0) == fingerprints
+        is_owner = ops.logical_and(is_owner, fingerprints > 0)
+        return first_places(buckets, is_owner, self.num_buckets)
+
+    def hashes(self, ids):
+        """The hashes of the n-grams of documents, as often as they occur.
+
+        Args:
+            ids: see above.
+
+        Returns:
+            A tuple of (B, K) int32: the bucket of each, and its fingerprint,
+            from 1 to 65,521; 0 where there is no n-gram.
+        """
         batch, sentences, pieces = ops.shape(ids)
         ids = ops.cast(ids, "int32")
         is_ngram = padding_mask(ids)  # padding may be on the left
         following = ops.pad(ids, [[0, 0], [0, 0], [0, self.ngrams - 1]])
-        key, keys = ops.zeros_like(ids), []
+        bucket = fingerprint = ops.zeros_like(ids)
+        buckets, fingerprints = [], []
         for place in range(self.ngrams):
             last = following[:, :, place : place + pieces]
-            key = (key * _FACTOR + last + 1) % self.num_buckets
+            bucket = (bucket * _FACTOR + last + 1) % self.num_buckets
+            fingerprint = fingerprint * _OTHER_FACTOR + last + 1
+            fingerprint %= _FINGERPRINTS
             is_ngram = ops.logical_and(is_ngram, padding_mask(last))
-            keys.append(ops.where(is_ngram, key, self.num_buckets))
-        buckets = ops.stack(keys, axis=-1)
-        count = sentences * pieces * self.ngrams
-        buckets = ops.sort(ops.reshape(buckets, (batch, count)), axis=-1)
-        before = ops.pad(buckets, [[0, 0], [1, 0]], constant_values=-1)
-        is_new = ops.logical_and(
-            buckets != before[:, :-1], buckets < self.num_buckets
+            buckets.append(bucket)
+            fingerprints.append(ops.where(is_ngram, fingerprint + 1, 0))
+        shape = batch, sentences * pieces * self.ngrams
+        return tuple(
+            ops.reshape(ops.stack(each, axis=-1), shape)
+            for each in (buckets, fingerprints)
         )
-        return ops.minimum(buckets, self.num_buckets - 1), is_new
 
     def compute_output_shape(self, logits_shape, ids_shape):
         return logits_shape
@@ -131,3 +154,21 @@ class NgramLogits(keras.layers.Layer):
 
     def get_config(self):
         return config_of(self, NgramLogits)
+
+
+def first_places(places, is_counted, size):
+    """Marks each place of a row once.
+
+    Args:
+        places: (B, K) int32, below `size`.
+        is_counted: (B, K) bool, others are left out.
+        size: int.
+
+    Returns:
+        A tuple: (B, K) int32, sorted, and (B, K) bool, whether it is counted
+        and the first of its value.
+    """
+    places = ops.sort(ops.where(is_counted, places, size), axis=-1)
+    before = ops.pad(places, [[0, 0], [1, 0]], constant_values=-1)
+    is_new = ops.logical_and(places != before[:, :-1], places < size)
+    return ops.minimum(places, size - 1), is_new

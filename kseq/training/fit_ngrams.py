@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from kseq.data.files.labelled_batches import class_numbers
 from kseq.devices import is_chief
+from kseq.layers.ngram_logits import first_places
 from kseq.runs.checkpoint_files import checkpoint_paths
 from kseq.terminal import progress
 
@@ -13,6 +14,8 @@ _MOST_PASSES = 20
 _MOST_DOCUMENTS = 100_000  # of a pass
 _PATIENCE = 2  # passes without a lower loss
 _HELD_OUT_BATCH = 64  # documents
+_COUNTERS = 16  # of the n-grams of a bucket
+_FEWEST = 2  # documents of an n-gram that owns a bucket
 _MOST_SCORES = 2**26  # of n-grams, for each class, at once; 256 MB
 _IDS = tf.TensorSpec((None, None, None), tf.int32)
 _LABELS = tf.TensorSpec((None,), tf.int32)
@@ -23,11 +26,12 @@ def fit_ngrams(run, classifier, batches, corpus):
     """Fits the bag of n-grams of a classifier of documents, if it has one.
 
     It is a linear model of the n-grams that a document has, each multiplied by
-    the log of how much more frequent it is in a class than in the others.
-    Stochastic gradient descent minimizes the cross-entropy, until that of the
-    documents held out has not fallen for two passes; the scores with its
-    lowest value are kept. This takes seconds, and is left out if the model has
-    a checkpoint, which holds them.
+    the log of how much more frequent it is in a class than in the others. It
+    reads n-grams that several documents have, and of those with the same hash
+    the most frequent one. Stochastic gradient descent minimizes the
+    cross-entropy, until that of the documents held out has not fallen for two
+    passes; the scores with its lowest value are kept. This takes seconds, and
+    is left out if the model has a checkpoint, which holds them.
 
     Args:
         run: `RunDirectory`.
@@ -46,9 +50,17 @@ def fit_ngrams(run, classifier, batches, corpus):
         return
     held_out = list(_held_out_batches(classifier, corpus.validation))
     count = min(len(corpus.train_labels), _MOST_DOCUMENTS)
-    total = (1 + _MOST_PASSES) * count
+    total = (3 + _MOST_PASSES) * count
     # Where sums have one order: on a GPU they do not.
     with progress("Fitting n-grams", total) as advance, tf.device("CPU"):
+        frequencies = _Frequencies(layer)
+        for ids, *_ in _one_pass(layer, batches, count, advance):
+            frequencies.add(ids)
+        owners = _Owners(layer, frequencies)
+        for ids, *_ in _one_pass(layer, batches, count, advance):
+            owners.add(ids)
+        with model.distribute_strategy.scope():
+            layer.owners.assign(owners.values())
         counts = _Counts(layer)
         for batch in _one_pass(layer, batches, count, advance):
             counts.add(*batch)
@@ -99,6 +111,60 @@ def _held_out_batches(classifier, documents):
         source = classifier.preprocessor(documents.texts[start:end])
         ids = source.inputs["source_ids"]
         yield from _parts(classifier.model.logits, ids, numbers[start:end])
+
+
+class _Frequencies(tf.Module):
+    """How many documents have an n-gram, nearly: few share a counter."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self._layer = layer
+        self._size = layer.num_buckets * _COUNTERS
+        self._counts = tf.Variable(tf.zeros(self._size, tf.int32))
+
+    @tf.function(input_signature=(_IDS,))
+    def add(self, ids):
+        buckets, fingerprints = self._layer.hashes(ids)
+        counters, is_new = first_places(
+            self._counters(buckets, fingerprints), fingerprints > 0, self._size
+        )
+        found = tf.boolean_mask(counters, is_new)
+        self._counts.scatter_add(
+            tf.IndexedSlices(tf.ones_like(found), found)
+        )
+
+    def of(self, buckets, fingerprints):
+        return tf.gather(self._counts, self._counters(buckets, fingerprints))
+
+    def _counters(self, buckets, fingerprints):
+        return buckets * _COUNTERS + fingerprints % _COUNTERS
+
+
+class _Owners(tf.Module):
+    """The fingerprint of the most frequent n-gram of each bucket, or 0."""
+
+    def __init__(self, layer, frequencies):
+        super().__init__()
+        self._layer = layer
+        self._frequencies = frequencies
+        self._claims = tf.Variable(tf.zeros(layer.num_buckets, tf.int64))
+
+    @tf.function(input_signature=(_IDS,))
+    def add(self, ids):
+        buckets, fingerprints = self._layer.hashes(ids)
+        counts = self._frequencies.of(buckets, fingerprints)
+        may_own = (fingerprints > 0) & (counts >= _FEWEST)
+        claims = tf.cast(counts, tf.int64) * 2**32
+        claims += tf.cast(fingerprints, tf.int64)
+        self._claims.scatter_max(
+            tf.IndexedSlices(
+                tf.boolean_mask(claims, may_own),
+                tf.boolean_mask(buckets, may_own),
+            )
+        )
+
+    def values(self):
+        return tf.cast(self._claims % 2**32, tf.int32)
 
 
 class _Counts(tf.Module):

@@ -25,24 +25,47 @@ def documents():
 def make(ngrams=3, num_classes=3, num_buckets=BUCKETS):
     layer = NgramLogits(num_classes, ngrams=ngrams, num_buckets=num_buckets)
     layer.build((None, num_classes), (None, None, None))
-    for weight in layer.weights:
+    for weight in layer.weights[:2]:
         weight.assign(np.random.normal(size=weight.shape))
+    if ngrams:  # every other piece and n-gram owns a bucket
+        owners = np.zeros(num_buckets, "int32")
+        for found in sorted(ngrams_of(np.arange(1, 6), 3))[::2]:
+            owners[hashed(found, 1999, BUCKETS)] = fingerprint(found)
+        layer.owners.assign(owners)
     return layer
 
 
-def bucket(pieces):
+def hashed(pieces, factor, modulus):
     key = 0
     for piece in pieces:
-        key = (key * 1999 + int(piece) + 1) % BUCKETS
+        key = (key * factor + int(piece) + 1) % modulus
     return key
 
 
-def buckets_of(document, ngrams):
-    sentences = [row[row != 0].tolist() for row in document]
+def fingerprint(pieces):
+    return 1 + hashed(pieces, 31_981, 65_521)
+
+
+def ngrams_of(pieces, most):
     return {
-        bucket(row[start : start + size])
+        found
+        for size in range(1, most + 1)
+        for found in itertools.product(pieces.tolist(), repeat=size)
+    }
+
+
+def buckets_of(document, ngrams, owners):
+    """Of the n-grams that own them."""
+    sentences = [row[row != 0].tolist() for row in document]
+    found = {
+        tuple(row[start : start + size])
         for row, size in itertools.product(sentences, range(1, ngrams + 1))
         for start in range(len(row) - size + 1)
+    }
+    return {
+        bucket
+        for each in found
+        if owners[bucket := hashed(each, 1999, BUCKETS)] == fingerprint(each)
     }
 
 
@@ -54,11 +77,13 @@ def log_softmax(logits):
 def test_each_ngram_counts_once(seed, ngrams):
     layer, ids = make(ngrams), documents()
     network = np.random.normal(size=(5, 3)).astype("float32")
-    scores, bias = map(numpy_of, layer.weights)
-    for document, row, found in zip(
-        ids, network, numpy_of(layer(network, ids)), strict=True
+    scores, bias, owners = map(numpy_of, layer.weights)
+    owned = [buckets_of(document, ngrams, owners) for document in ids]
+    assert all(0 < len(each) < 40 for each in owned[:2])
+    for buckets, row, found in zip(
+        owned, network, numpy_of(layer(network, ids)), strict=True
     ):
-        bag = scores[sorted(buckets_of(document, ngrams))].sum(0) + bias
+        bag = scores[sorted(buckets)].sum(0) + bias
         expected = (log_softmax(row) + log_softmax(bag)) / 2
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
@@ -81,7 +106,7 @@ def test_in_training_the_network_answers_alone(seed, arguments):
     network = np.random.normal(size=(5, 3)).astype("float32")
     found = numpy_of(layer(network, documents(), **arguments))
     np.testing.assert_array_equal(found, network)
-    assert len(layer.weights) == (2 if arguments else 0)
+    assert len(layer.weights) == (3 if arguments else 0)
     assert not layer.trainable_weights
 
 
@@ -105,17 +130,33 @@ def test_many_classes_share_fewer_buckets(num_classes, expected):
     assert NgramLogits(num_classes, ngrams=2).num_buckets == expected
 
 
+def test_ngrams_of_one_hash_are_told_apart():
+    """Of two pairs with one hash the owner alone has scores."""
+    owner, other = (1, 3), (2, 3 - 1999 % 512 + 512)
+    layer = make()
+    owners = np.zeros(BUCKETS, "int32")
+    owners[hashed(owner, 1999, BUCKETS)] = fingerprint(owner)
+    layer.owners.assign(owners)
+    assert hashed(owner, 1999, BUCKETS) == hashed(other, 1999, BUCKETS)
+    ids = np.array([[owner], [other], [(0, 0)]], "int32")
+    found = numpy_of(layer(np.zeros((3, 3), "float32"), ids))
+    np.testing.assert_array_equal(found[1], found[2])
+    assert np.all(found[0] != found[2])
+
+
 def test_no_product_overflows():
     """The largest piece after the largest key of the most buckets."""
     layer = NgramLogits(2, ngrams=3)
-    ids = np.full((1, 1, 4), 1_000_000, "int32")
-    buckets, is_new = map(ops.convert_to_numpy, layer.buckets(ids))
-    key, keys = 0, set()
-    for _ in range(3):
-        key = (key * 1999 + 1_000_001) % 2**20
-        keys.add(key)
-    assert set(buckets[is_new].tolist()) == keys
-    assert (2**20 - 1) * 1999 + 1_000_001 < 2**31
+    piece = 1_000_000
+    ids = np.full((1, 1, 3), piece, "int32")
+    found = map(ops.convert_to_numpy, layer.hashes(ids))
+    buckets, fingerprints = (each.reshape(3, 3)[0] for each in found)
+    for size in (1, 2, 3):
+        bucket = hashed([piece] * size, 1999, 2**20)
+        assert buckets[size - 1] == bucket
+        assert fingerprints[size - 1] == fingerprint([piece] * size)
+    assert (2**20 - 1) * 1999 + piece + 1 < 2**31
+    assert 65_520 * 31_981 + piece + 1 < 2**31
 
 
 @pytest.mark.parametrize(

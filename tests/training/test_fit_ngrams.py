@@ -1,5 +1,6 @@
 """A bag of n-grams is fitted to documents."""
 
+import collections
 import dataclasses
 import sys
 import types
@@ -136,7 +137,7 @@ def test_no_other_weight_changes(fitted):
         )
         if np.any(np.array(variable) != old)
     }
-    assert changed == {"logits/scores", "logits/bias"}
+    assert changed == {"logits/scores", "logits/bias", "logits/owners"}
 
 
 def test_the_scores_of_the_lowest_loss_are_kept(tmp_path, parts):
@@ -179,3 +180,23 @@ def test_a_model_with_a_checkpoint_is_left_alone(tmp_path, parts):
 def test_without_ngrams_nothing_is_read(tmp_path, parts):
     classifier = classifier_of(parts, ngrams=0)
     fit_ngrams(RunDirectory(tmp_path), classifier, None, None)
+
+
+def test_the_most_frequent_ngram_owns_a_bucket(tmp_path, parts, monkeypatch):
+    monkeypatch.setattr("kseq.layers.ngram_logits._MOST_BUCKETS", 64)
+    monkeypatch.setattr(fit_ngrams_module, "_COUNTERS", 2**16)  # none is shared
+    layer = fit(tmp_path, parts, classifier_of(parts))
+    train, _, preprocessor, _ = parts
+    counts = collections.Counter()
+    hashes = layer.hashes(preprocessor(train.texts).inputs["source_ids"])
+    for pairs in zip(*(each.numpy() for each in hashes), strict=True):
+        counts.update(set(zip(*map(np.ndarray.tolist, pairs), strict=True)))
+    ngrams = {bucket: [] for bucket, _ in counts}
+    for (bucket, fingerprint), count in counts.items():
+        if fingerprint and count > 1:
+            ngrams[bucket].append((count, fingerprint))
+    assert sum(len(each) > 1 for each in ngrams.values()) > 20
+    expected = np.zeros(64, "int32")
+    for bucket, found in ngrams.items():
+        expected[bucket] = max(found, default=(0, 0))[1]
+    np.testing.assert_array_equal(layer.owners, expected)
