@@ -129,9 +129,7 @@ class _Frequencies(tf.Module):
             self._counters(buckets, fingerprints), fingerprints > 0, self._size
         )
         found = tf.boolean_mask(counters, is_new)
-        self._counts.scatter_add(
-            tf.IndexedSlices(tf.ones_like(found), found)
-        )
+        self._counts.scatter_add(tf.IndexedSlices(tf.ones_like(found), found))
 
     def of(self, buckets, fingerprints):
         return tf.gather(self._counts, self._counters(buckets, fingerprints))
