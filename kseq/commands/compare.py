@@ -116,7 +116,7 @@ class _System:
             return self._answers
         count = len(self.evaluation)
         with progress(f"Answers of {self.path}", count, "lines") as advance:
-            self.evaluation.scores(advance)
+            self.evaluation.generate(advance)
         return self.evaluation.outputs
 
     def attentions(self, places):

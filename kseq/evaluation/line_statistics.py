@@ -18,6 +18,7 @@ from kseq.evaluation.metrics import (
     exact_match,
     is_error_rate,
     sacrebleu_metric,
+    score_of_sacrebleu,
 )
 from kseq.evaluation.rouge import ROUGE
 from kseq.evaluation.score import check_lengths, listed, streams
@@ -95,6 +96,34 @@ def line_statistics(metric, outputs, references):
         less_is_better=is_error_rate(metric),
         signature=str(signature),
     )
+
+
+def scores_and_statistics(metrics, outputs, references):
+    """Scores, and the statistics that sacreBLEU computes them of.
+
+    Those take most of the time of a score: `with_intervals` uses them again.
+
+    Args:
+        metrics: functions of outputs and references, see `Score`.
+        outputs: list of str.
+        references: list of str, or of lists of several.
+
+    Returns:
+        A dict, name of each metric -> its `Score`; and a dict, metric ->
+        `LineStatistics`, of the metrics of sacreBLEU.
+    """
+    scores, statistics = {}, {}
+    for metric in metrics:
+        if sacrebleu_metric(metric) is None:
+            score = metric(outputs, references)
+        else:
+            found = line_statistics(metric, outputs, references)
+            statistics[metric] = found
+            score = score_of_sacrebleu(
+                found.label, found.total(), found.signature
+            )
+        scores[metric.__name__] = score
+    return scores, statistics
 
 
 def has_line_statistics(metric):

@@ -150,7 +150,12 @@ def _of_sacrebleu(name, outputs, references):
     check_lengths(outputs, references)
     metric, label = _made(name)
     value = metric.corpus_score(outputs, streams(references)).score
-    return Score(value, f"{label} {value:.2f}  {metric.get_signature()}")
+    return score_of_sacrebleu(label, value, metric.get_signature())
+
+
+def score_of_sacrebleu(label, value, signature):
+    """A `Score` as sacreBLEU prints it."""
+    return Score(value, f"{label} {value:.2f}  {signature}")
 
 
 def _named(name):

@@ -23,7 +23,7 @@ _VALUE = re.compile(r"[0-9]+\.[0-9]+")  # of a score, as it is printed
 _TIE = 1e-9  # differences that are equal but for rounding
 
 
-def with_intervals(scores, metrics, outputs, references):
+def with_intervals(scores, metrics, outputs, references, statistics=None):
     """Scores as they are printed, with 95 % confidence intervals.
 
     An interval of no width, where all lines are right or wrong, is left out:
@@ -35,6 +35,8 @@ def with_intervals(scores, metrics, outputs, references):
         metrics: list of functions of outputs and references.
         outputs: list of str.
         references: list of str, or of lists of several.
+        statistics: dict, metric -> `LineStatistics`, those that are known, see
+            `scores_and_statistics`; or None.
 
     Returns:
         A list of str.
@@ -45,8 +47,10 @@ def with_intervals(scores, metrics, outputs, references):
         >>> with_intervals([exact_match(*data)], [exact_match], *data)
         ['exact match 75.00 ± 37.50 %  bs:1000|seed:12345']
     """
+    known = statistics or {}
     systems = {
-        number: line_statistics(metric, outputs, references)
+        number: known.get(metric)
+        or line_statistics(metric, outputs, references)
         for number, metric in enumerate(metrics)
         if has_line_statistics(metric)
     }

@@ -1,9 +1,10 @@
 """Evaluation of generated texts against their references."""
 
 from kseq.evaluation.comet import with_sources
+from kseq.evaluation.line_statistics import scores_and_statistics
 from kseq.evaluation.metrics import bleu, chrf, exact_match
 from kseq.evaluation.resampling import with_intervals
-from kseq.evaluation.score import chunks, first_rows, listed, scores_of
+from kseq.evaluation.score import chunks, first_rows, listed
 
 
 class Translations:
@@ -24,7 +25,7 @@ class Translations:
         notes: function, gives more lines of the report.
 
     Attributes:
-        outputs: list of str, the generated texts, after `scores`.
+        outputs: list of str, the generated texts, after `generate` or `scores`.
         results: dict, name of the metric -> `Score`, after `scores`.
     """
 
@@ -56,6 +57,7 @@ class Translations:
         self.notes = notes
         self.outputs = []
         self.results = {}
+        self._statistics = {}  # of `results`
 
     def __len__(self):
         return len(self.sources)
@@ -69,12 +71,22 @@ class Translations:
         Returns:
             A dict, name of the metric -> float.
         """
+        self.generate(progress)
+        self.results, self._statistics = scores_and_statistics(
+            self.metrics, self.outputs, self.references
+        )
+        return {name: score.value for name, score in self.results.items()}
+
+    def generate(self, progress=None):
+        """Generates all texts, as `outputs`, without scoring them.
+
+        Args:
+            progress: see `kseq.serving.predict_batches`.
+        """
         self.outputs = []
         for inputs in chunks(self.inputs):
             answers = self.predictor.answers(inputs, progress=progress)
             self.outputs += [answer.hypotheses[0].text for answer in answers]
-        self.results = scores_of(self.metrics, self.outputs, self.references)
-        return {name: score.value for name, score in self.results.items()}
 
     def report(self):
         """The scores as lines of text, after `scores`.
@@ -86,6 +98,7 @@ class Translations:
             self.metrics,
             self.outputs,
             self.references,
+            self._statistics,
         )
         return [*scores, *self.notes()]
 

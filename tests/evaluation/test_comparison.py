@@ -16,7 +16,10 @@ from kseq.evaluation import (
     resampling,
     rouge_1,
 )
-from kseq.evaluation.line_statistics import line_statistics
+from kseq.evaluation.line_statistics import (
+    line_statistics,
+    scores_and_statistics,
+)
 from kseq.evaluation.resampling import (
     bootstrap,
     half_width,
@@ -76,6 +79,16 @@ def test_sums_over_lines_give_the_value_of_the_metric(texts, name):
         assert f" {found.total():.2f}" in score.text
         assert score.text.startswith(found.label)
         assert score.signature == found.signature
+
+
+@pytest.mark.parametrize("name", RESAMPLED)
+def test_scores_with_statistics_are_the_values_of_the_metric(texts, name):
+    references, [outputs, _] = texts
+    several = [[text, "a man"] for text in references]
+    [metric] = metrics_named([name])
+    for given in (references, several):
+        scores, _ = scores_and_statistics([metric], outputs, given)
+        assert scores == {name: metric(outputs, given)}
 
 
 def test_metrics_of_all_lines_at_once_are_refused(texts):
