@@ -6,6 +6,8 @@ import numpy as np
 
 _BINS = 15
 _LIMITS = 0.01, 100  # of a temperature
+_BLOCK = 2**16  # probabilities that are scaled at once
+_MOST = 2**26  # probabilities that a temperature is fitted to: 256 MiB
 
 
 class Reliability(NamedTuple):
@@ -66,6 +68,25 @@ def reliability(probabilities, are_right):
     return Reliability(counts, *(each / np.maximum(counts, 1) for each in sums))
 
 
+def fitting_sample(count, width):
+    """Chooses examples to fit a temperature to.
+
+    These are all, or as many as fit into memory, drawn with a fixed seed.
+
+    Args:
+        count: int, N, the examples.
+        width: float, the mean number of probabilities of an example.
+
+    Returns:
+        (M,) int, their positions in ascending order.
+    """
+    most = max(1, int(_MOST / max(width, 1)))
+    if count <= most:
+        return np.arange(count)
+    draw = np.random.default_rng(0)
+    return np.sort(draw.choice(count, most, replace=False))
+
+
 def fit_temperature(probabilities, classes):
     """The temperature T with the lowest cross-entropy.
 
@@ -92,16 +113,23 @@ def fit_temperature(probabilities, classes):
     from scipy.optimize import minimize_scalar  # slow to import
     from scipy.special import log_softmax
 
-    probabilities = np.asarray(probabilities, float)
+    probabilities, classes = np.asarray(probabilities), np.asarray(classes)
     if np.all(probabilities.argmax(axis=1) == classes):
         return 1.0
-    # Logits up to a constant of each row.
-    logits = np.log(np.maximum(probabilities, 1e-37))
-    rows = np.arange(len(logits))
+    size = max(1, _BLOCK // probabilities.shape[1])
+    blocks = [
+        (probabilities[start : start + size], classes[start : start + size])
+        for start in range(0, len(probabilities), size)
+    ]
 
     def loss(log_temperature):
-        scaled = log_softmax(logits / np.exp(log_temperature), axis=1)
-        return -scaled[rows, classes].mean()
+        total = 0.0
+        for rows, right in blocks:
+            # Logits up to a constant of each row.
+            logits = np.log(np.maximum(rows, 1e-37, dtype=float))
+            scaled = log_softmax(logits / np.exp(log_temperature), axis=1)
+            total -= scaled[np.arange(len(rows)), right].sum()
+        return total / len(classes)
 
     found = minimize_scalar(loss, bounds=np.log(_LIMITS), method="bounded")
     return round(float(np.exp(found.x)), 4)

@@ -5,7 +5,11 @@ import operator
 import numpy as np
 
 from kseq.evaluation.attention_on_evidence import attention_on_evidence
-from kseq.evaluation.calibration import fit_temperature, reliability
+from kseq.evaluation.calibration import (
+    fit_temperature,
+    fitting_sample,
+    reliability,
+)
 from kseq.evaluation.classification_scores import (
     accuracy,
     check_known,
@@ -80,6 +84,9 @@ class Classifications:
     def fit_temperature(self, progress=None):
         """The temperature that fits the probabilities to the labels.
 
+        Of thousands of labels it is fitted to a sample of the examples, whose
+        probabilities take 256 MiB.
+
         Args:
             progress: see `scores`.
 
@@ -87,12 +94,14 @@ class Classifications:
             A float, see `kseq.evaluation.fit_temperature`.
         """
         columns = {label: column for column, label in enumerate(self._labels)}
+        places = fitting_sample(len(self), len(columns))
+        inputs = [self.examples.inputs[place] for place in places]
         rows = [
             np.array([*row.values()], "float32")
-            for inputs in chunks(self.examples.inputs, len(self._labels))
-            for row in self.predictor.probabilities(inputs, progress)
+            for part in chunks(inputs, len(columns))
+            for row in self.predictor.probabilities(part, progress)
         ]
-        labels = [columns[label] for label in self.examples.labels]
+        labels = [columns[self.examples.labels[place]] for place in places]
         return fit_temperature(rows, labels)
 
     def report(self):

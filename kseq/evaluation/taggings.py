@@ -5,7 +5,11 @@ import operator
 
 import numpy as np
 
-from kseq.evaluation.calibration import fit_temperature, reliability
+from kseq.evaluation.calibration import (
+    fit_temperature,
+    fitting_sample,
+    reliability,
+)
 from kseq.evaluation.classification_scores import (
     accuracy,
     check_known,
@@ -68,7 +72,8 @@ class Taggings:
             A dict, name -> float.
         """
         self._outputs, self._certainties, probabilities = [], [], []
-        for row, columns in self._distributions(progress):
+        places = range(len(self))
+        for row, columns in self._distributions(progress, places):
             best = row.argmax(axis=-1)
             self._outputs.append([self._tags[number] for number in best])
             self._certainties.extend(row.max(axis=-1))
@@ -84,13 +89,22 @@ class Taggings:
     def fit_temperature(self, progress=None):
         """The temperature that fits the probabilities to the tags.
 
+        Of thousands of tags it is fitted to a sample of the sentences, whose
+        probabilities take about 256 MiB.
+
         Args:
             progress: see `scores`.
 
         Returns:
             A float, see `kseq.evaluation.fit_temperature`.
         """
-        rows, columns = zip(*self._distributions(progress), strict=True)
+        words = sum(map(len, self.sentences.tags))
+        width = len(self._tags) * words / len(self)
+        places = fitting_sample(len(self), width)
+        rows, columns = [], []
+        for row, numbers in self._distributions(progress, places):
+            rows.append(row.copy())  # without the padding of its batch
+            columns.append(numbers)
         return fit_temperature(np.concatenate(rows), np.concatenate(columns))
 
     def report(self):
@@ -122,14 +136,19 @@ class Taggings:
             "reliability": reliability_picture(*self._reliability()),
         }
 
-    def _distributions(self, progress):
-        """Yields the probabilities of a sentence, and its tags as columns."""
+    def _distributions(self, progress, places):
+        """Yields the probabilities of a sentence, and its tags as columns.
+
+        Args:
+            progress: see `scores`.
+            places: sequence of int, those of the sentences.
+        """
         numbers = {tag: number for number, tag in enumerate(self._tags)}
-        true = iter(self.sentences.tags)
-        for texts in chunks(self.sentences.texts, len(self._tags)):
+        for part in chunks(places, len(self._tags)):
+            texts = [self.sentences.texts[place] for place in part]
             found = self.predictor.probabilities(texts, progress)
-            for text, row in zip(texts, found, strict=True):
-                tags = next(true)
+            for place, text, row in zip(part, texts, found, strict=True):
+                tags = self.sentences.tags[place]
                 if len(row) != len(tags):
                     raise UserError(
                         f"The model reads {len(row)} words of a sentence of "

@@ -114,6 +114,28 @@ def test_inputs_need_not_be_texts():
     assert found.pictures(1)["documents/0"] == b"picture of 0.9"
 
 
+def test_a_temperature_of_many_labels_is_fitted_to_a_sample(
+    classifier, monkeypatch
+):
+    """Of three examples one is left out."""
+    monkeypatch.setattr("kseq.evaluation.calibration._MOST", 2 * 2)
+    labels = ["fire", "flood", "flood"]
+    found = Classifications(classifier, documents(labels))
+    read, probabilities = [], classifier.probabilities
+    monkeypatch.setattr(
+        *(classifier, "probabilities"),
+        lambda texts, _: read.extend(texts) or probabilities(texts),
+    )
+    temperature = found.fit_temperature()
+    assert len(read) == 2 and read == sorted(read, key=TEXTS.index)
+    columns = {"fire": 0, "flood": 1}
+    expected = fit_temperature(
+        [[*row.values()] for row in probabilities(read)],
+        [columns[labels[TEXTS.index(text)]] for text in read],
+    )
+    assert temperature == pytest.approx(expected, abs=1e-3)
+
+
 def test_with_many_labels_fewer_inputs_are_answered_at_once(monkeypatch):
     monkeypatch.setattr("kseq.evaluation.score._NUMBERS", 7)
     counts = []

@@ -43,6 +43,19 @@ def test_the_temperature_of_its_tags(tagger):
     assert found == pytest.approx(expected, abs=1e-3)
 
 
+def test_a_temperature_of_many_tags_is_fitted_to_a_sample(tagger, monkeypatch):
+    """Of three sentences with six words only one with two of them fits."""
+    monkeypatch.setattr("kseq.evaluation.calibration._MOST", 2 * len(TAGS))
+    found = Taggings(tagger, SENTENCES)
+    read, probabilities = [], tagger.probabilities
+    monkeypatch.setattr(
+        *(tagger, "probabilities"),
+        lambda texts, _: read.extend(texts) or probabilities(texts),
+    )
+    assert 0.01 <= found.fit_temperature() <= 100
+    assert len(read) == 1
+
+
 @pytest.mark.parametrize("size", [2, 4096])
 def test_scores_rows_and_report(tagger, size, monkeypatch):
     monkeypatch.setattr("kseq.evaluation.score._CHUNK", size)
