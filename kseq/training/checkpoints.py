@@ -195,10 +195,13 @@ class Checkpoints(keras.callbacks.Callback):
         if _LOGS in tensors:
             self._logs = json.loads(tensors[_LOGS].numpy())
 
-        best = read_newest(self.run.checkpoints / "best", "value")
+        directory = self.run.checkpoints / "best"
+        best = read_newest(directory, "value")
         if best is not None:
             self._best_step = step_of(best[0])
             self._best = float(entry(*best, "value"))
+        elif checkpoint_paths(directory):  # broken: the next one is the best
+            self._best_step = self._step
         for path in checkpoint_paths(self.run.checkpoints / "top"):
             try:
                 self._scores |= read_scores([path])

@@ -460,6 +460,17 @@ def test_training_resumes_from_the_checkpoint_before(broken_run, caplog):
     assert "ckpt-5 is broken" in caplog.text
 
 
+def test_patience_counts_from_the_resumption_if_the_best_are_broken(
+    broken_run, caplog
+):
+    """Or training would end at once, without any best weights."""
+    [index] = (broken_run / "checkpoints" / "best").glob("*.index")
+    index.unlink()
+    checkpoints = Checkpoints(RunDirectory(broken_run), patience=1)
+    assert checkpoints.restore(make_model(), make_data(), STEPS)[0] == 2
+    assert "is broken" in caplog.text
+
+
 @pytest.fixture(scope="module")
 def two_epochs(tmp_path_factory):
     """A run of two epochs, and its model."""
