@@ -1,10 +1,13 @@
 """kseq publish: uploads a run or an export to the Hugging Face Hub."""
 
+import glob
 import re
+from pathlib import Path
 
 from kseq.files.hub import reason
 from kseq.files.model_path import is_run
 from kseq.runs import RunDirectory, best_weights
+from kseq.runs.checkpoint_files import read_weights
 from kseq.user_error import UserError
 
 _CARD = """---
@@ -80,11 +83,8 @@ def _files(path, name):
         run = RunDirectory(path)
         card, top = run.readme, ""
         found = [path / each for each in _OF_RUN if (path / each).is_file()]
-        folder = run.checkpoints / best_weights(run)
-        checkpoint = [each for each in folder.glob("*") if each.is_file()]
-        if not checkpoint:
-            raise UserError(f"{path} has no checkpoint yet.")
-        found += checkpoint
+        checkpoint, _ = read_weights(run, best_weights(run))
+        found += map(Path, glob.glob(f"{glob.escape(checkpoint)}.*"))
     else:
         card, top = path / "assets.extra" / "README.md", f"{path.name}/"
         found = [each for each in path.rglob("*") if each.is_file()]

@@ -13,9 +13,7 @@ from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
     WEIGHTS,
     assign,
-    checkpoint_paths,
-    numbered,
-    read_newest,
+    read_weights,
     step_of,
 )
 from kseq.runs.model_card import with_weights
@@ -59,14 +57,13 @@ def load_run(
         run,
         task,
         source.has_tokenizer,
-        load_model=lambda: load_model(run, weights=weights),
+        load_model=lambda: _loaded(run, weights, "float32"),
         search=search or search_of_run(run),
-        weights=weights,
     )
     served = answer.serve(opened)
     if run.readme.is_file():
         card = run.readme.read_text("utf-8", "replace")
-        step = step_of(checkpoint_paths(run.checkpoints / weights)[-1])
+        step = step_of(opened.checkpoint)
         served.model_card = with_weights(card, weights, step)
     return served
 
@@ -106,11 +103,8 @@ def load_model(
         RunError: where there is no such run, or no such weights in it.
     """
     run = _run(run)
-    if not run.model.is_file():
-        raise RunError(f"{run.path} is not a run with a model.")
-    weights = _weights(run, weights)
-    with progress(f"Loading {escaped_line(run.path)}"):
-        return _with_weights(run, weights, dtype)
+    model, _ = _loaded(run, _weights(run, weights), dtype)
+    return model
 
 
 def _weights(run, name):
@@ -122,20 +116,19 @@ def _weights(run, name):
     return name or best_weights(run)
 
 
-def _with_weights(run, weights, dtype):
-    newest = read_newest(run.checkpoints / weights, "vars")
-    if newest is None:
-        raise RunError(f"{run.path} has no intact checkpoint {weights!r}.")
-
-    path, tensors = newest
-    values = numbered(tensors, "vars")
-    description = run.read_model()
-    description.pop("compile_config", None)
-    if "dtype" in description["config"]:
-        description["config"]["dtype"] = dtype
-    model = described_model(description, run.model, values)
-    assign(path, model.variables, values)
-    return model
+def _loaded(run, weights, dtype):
+    """The model, and the path of its checkpoint."""
+    if not run.model.is_file():
+        raise RunError(f"{run.path} is not a run with a model.")
+    with progress(f"Loading {escaped_line(run.path)}"):
+        path, values = read_weights(run, weights)
+        description = run.read_model()
+        description.pop("compile_config", None)
+        if "dtype" in description["config"]:
+            description["config"]["dtype"] = dtype
+        model = described_model(description, run.model, values)
+        assign(path, model.variables, values)
+    return model, path
 
 
 def _task(run):

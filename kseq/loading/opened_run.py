@@ -23,11 +23,12 @@ class OpenedRun:
         run: `RunDirectory`.
         task: dict, what its `task.json` says.
         has_tokenizer: bool, whether its source has a tokenizer.
-        load_model: function, gives the model with its weights.
+        load_model: function, gives the model with its weights, and the path
+            of their checkpoint.
         search: how answers are found; None where that needs no search.
-        weights: str, the name of the weights, see `load_run`.
 
     Attributes:
+        checkpoint: str, the path of that of the weights, after `model`.
         preprocessor: of the source.
         task_path: of `task.json`, for messages.
 
@@ -41,16 +42,15 @@ class OpenedRun:
         task: dict[str, Any],
         has_tokenizer: bool,
         *,
-        load_model: Callable[[], keras.Model],
+        load_model: Callable[[], tuple[keras.Model, str]],
         search: "Search | None",
-        weights: str,
     ):
         self.run = run
         self.task = task
         self.search = search
         self.task_path = task_path(run)
         self._load_model = load_model
-        self._weights = weights
+        self.checkpoint = ""
         self._sources = [self.tokenizer("source")] if has_tokenizer else []
         config = task.get("preprocessor")
         self.preprocessor = self.made(
@@ -61,8 +61,8 @@ class OpenedRun:
 
     @property
     def temperature(self) -> float:
-        """By which logits are divided before a softmax."""
-        return read_temperature(self.run, self._weights)
+        """By which logits are divided before a softmax, after `model`."""
+        return read_temperature(self.run, self.checkpoint)
 
     def model(self, needed: str, vocab_size: str = "") -> keras.Model:
         """The model.
@@ -71,7 +71,7 @@ class OpenedRun:
             needed: str, an attribute that it must have.
             vocab_size: str, the attribute with the vocabulary of the source.
         """
-        model = self._load_model()
+        model, self.checkpoint = self._load_model()
         if not hasattr(model, needed):
             raise RunError(
                 f"{self.task_path} does not fit {self.run.model}: "

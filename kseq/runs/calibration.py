@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kseq.files.atomic_write import atomic_write
 from kseq.files.json_files import read_json, to_json
-from kseq.runs.checkpoint_files import checkpoint_paths
+from kseq.runs.checkpoint_files import newest_intact
 from kseq.user_error import RunError
 
 
@@ -17,19 +17,17 @@ def write_temperature(run, weights, temperature):
         weights: "average", "best" or "last".
         temperature: float.
     """
-    content = {
-        "temperature": temperature,
-        "checkpoint": _checkpoint(run, weights),
-    }
+    checkpoint = newest_intact(run.checkpoints / weights)
+    content = {"temperature": temperature, "checkpoint": _name(checkpoint)}
     atomic_write(run.calibration, to_json(content))
 
 
-def read_temperature(run, weights):
+def read_temperature(run, checkpoint):
     """The temperature of weights; 1 if none was fitted to them.
 
     Args:
         run: `RunDirectory`.
-        weights: "average", "best" or "last".
+        checkpoint: str, the path of the checkpoint that has them.
 
     Raises:
         RunError: if `calibration.json` is broken.
@@ -45,11 +43,11 @@ def read_temperature(run, weights):
             f"{run.calibration} is broken: temperature must be a positive "
             f"number. Received: {temperature!r:.80}"
         )
-    is_fitted = found.get("checkpoint") == _checkpoint(run, weights)
+    is_fitted = found.get("checkpoint") == _name(checkpoint)
     return float(temperature) if is_fitted else 1.0
 
 
-def _checkpoint(run, weights):
-    """The newest one, such as "best/ckpt-600"."""
-    paths = checkpoint_paths(run.checkpoints / weights)
-    return f"{weights}/{Path(paths[-1]).name}" if paths else weights
+def _name(checkpoint):
+    """Within the run, such as "best/ckpt-600"."""
+    path = Path(checkpoint)
+    return f"{path.parent.name}/{path.name}"

@@ -18,6 +18,7 @@ from kseq.user_error import DiskError, RunError, reason_of
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
 _MANIFEST = ".sha256"
+_NOTHING = ""  # names no entry
 # Files of a save, also of a killed one, but not a copy that a user made.
 _NAME = re.compile(r"ckpt-[0-9]+[._].*")
 _MANIFEST_NAME = re.compile(rf"ckpt-[0-9]+{re.escape(_MANIFEST)}")
@@ -147,8 +148,9 @@ def read_checkpoint(path, *names):
 def read_newest(directory, *names):
     """Reads the newest intact checkpoint.
 
-    Newer checkpoints, which are broken, are logged as warnings. If training
-    replaces a checkpoint while it is read, the search restarts.
+    Newer checkpoints, which are broken, are logged as warnings, with the one
+    that is used instead. If training replaces a checkpoint while it is read,
+    the search restarts.
 
     Args:
         directory: a `pathlib.Path`; need not exist.
@@ -166,11 +168,47 @@ def read_newest(directory, *names):
             return None
         path, content = intact[-1]
         try:
-            return path, read_checkpoint(path, *names)
+            tensors = read_checkpoint(path, *names)
         except BrokenCheckpointError as error:
             if _content(path) == content:
                 _log.warning(f"Skipped: {error}")
                 broken.add((path, content))
+            continue
+        if broken:
+            _log.warning(f"{path} is used instead.")
+        return path, tensors
+
+
+def newest_intact(directory):
+    """The path of the newest intact checkpoint, or None; see `read_newest`."""
+    newest = read_newest(directory, _NOTHING)
+    return newest and newest[0]
+
+
+def read_weights(run, name):
+    """The newest intact weights of a run.
+
+    Args:
+        run: `RunDirectory`.
+        name: "average", "best" or "last".
+
+    Returns:
+        The path of their checkpoint, and the values of `model.variables`.
+
+    Raises:
+        RunError: if there are none; it names those of the other names.
+    """
+    newest = read_newest(run.checkpoints / name, "vars")
+    if newest is not None:
+        path, tensors = newest
+        return path, numbered(tensors, "vars")
+    others = (newest_intact(run.checkpoints / n) for n in WEIGHTS if n != name)
+    intact = ", ".join(
+        f"{Path(path).parent.name!r} of step {step_of(path)}"
+        for path in filter(None, others)
+    )
+    instead = f" Intact: {intact}." if intact else ""
+    raise RunError(f"{run.path} has no intact checkpoint {name!r}.{instead}")
 
 
 def numbered(tensors, name):

@@ -23,8 +23,7 @@ from kseq.files.model_path import run_path
 from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
-    numbered,
-    read_newest,
+    read_weights,
     step_of,
 )
 from kseq.terminal import escaped_line
@@ -252,12 +251,7 @@ class FineTuning:
         if self._other is None:
             return
         weights = best_weights(self._other)
-        newest = read_newest(self._other.checkpoints / weights, "vars")
-        if newest is None:
-            raise RunError(
-                f"{self._other.path} has no intact checkpoint {weights!r}."
-            )
-        path, tensors = newest
+        path, values = read_weights(self._other, weights)
         if is_chief():
             print(
                 f"Starting from {self._other.path}: {weights!r} weights of "
@@ -265,7 +259,7 @@ class FineTuning:
                 flush=True,
             )
         old_config = self._other.read_model()["config"]
-        values = _learned(numbered(tensors, "vars"), old_config.get("ngrams"))
+        values = _learned(values, old_config.get("ngrams"))
         has_bag = getattr(served.model, "ngrams", 0)
         variables = _learned(served.model.variables, has_bag)
         self._refuse_another_model(served.model, len(values), len(variables))

@@ -80,6 +80,22 @@ def test_a_run_that_is_published_is_loaded(hub, bits, predict, call, tmp_path):
     assert answers == expected
 
 
+def test_the_newest_intact_weights_are_published(hub, bits, call, tmp_path):
+    run = saved_run(bits, tmp_path / "bits")
+    [manifest] = (run / "checkpoints").glob("*/*.sha256")
+    files = [p for p in manifest.parent.iterdir() if p.is_file()]
+    names = {each.name for each in files}
+    for each in files:
+        newer = each.name.replace("-", "-9", 1)
+        each.with_name(newer).write_bytes(each.read_bytes()[:-1])
+    call("publish", run, "me/bits")
+    published = hub.repositories["me/bits"]
+    folder = f"checkpoints/{manifest.parent.name}/"
+    assert {n for n in published if n.startswith("checkpoints/")} == {
+        f"{folder}{name}" for name in names
+    }
+
+
 def test_an_export_that_is_published_is_loaded(hub, bits, call, tmp_path):
     call("publish", serving.export(bits, tmp_path / "bits"), "me/served")
     assert any(

@@ -1,29 +1,38 @@
 import json
+import os
 
 import pytest
+import tensorflow as tf
 
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.calibration import read_temperature, write_temperature
+from kseq.runs.checkpoint_files import checkpoint_paths, write_checkpoint
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Has the best weights of step 4, and the last ones of step 6."""
-    for name, step in (("best", 4), ("last", 6)):
-        folder = tmp_path / "checkpoints" / name
-        folder.mkdir(parents=True)
-        (folder / f"ckpt-{step}.sha256").write_text("")
+    """Has the best weights of steps 4 and 8."""
+    for step in (4, 8):
+        folder = tmp_path / "checkpoints" / "best"
+        write_checkpoint(folder, step, 2, value=tf.Variable(1.0))
     return RunDirectory(tmp_path)
 
 
 def test_a_temperature_is_that_of_its_weights(run):
-    assert read_temperature(run, "best") == 1
+    older, newer = checkpoint_paths(run.checkpoints / "best")
+    assert read_temperature(run, newer) == 1
     write_temperature(run, "best", 1.5)
-    assert read_temperature(run, "best") == 1.5
-    assert read_temperature(run, "last") == 1
-    assert read_temperature(run, "average") == 1
-    (run.checkpoints / "best" / "ckpt-8.sha256").write_text("")
-    assert read_temperature(run, "best") == 1
+    assert read_temperature(run, newer) == 1.5
+    assert read_temperature(run, older) == 1
+    assert read_temperature(run, newer.replace("best", "last")) == 1
+
+
+def test_it_is_not_that_of_broken_weights(run):
+    older, newer = checkpoint_paths(run.checkpoints / "best")
+    os.truncate(f"{newer}.index", 0)
+    write_temperature(run, "best", 1.5)
+    assert read_temperature(run, older) == 1.5
+    assert read_temperature(run, newer) == 1
 
 
 @pytest.mark.parametrize(
@@ -33,11 +42,11 @@ def test_a_broken_file(run, temperature):
     temperature = temperature.replace("nan", "NaN")
     run.calibration.write_text(f'{{"temperature": {temperature}}}')
     with pytest.raises(RunError, match=r"calibration.json is broken: temp"):
-        read_temperature(run, "best")
+        read_temperature(run, "best/ckpt-4")
 
 
 @pytest.mark.parametrize("content", ["", "[1]", json.dumps({"checkpoint": 1})])
 def test_another_file(run, content):
     run.calibration.write_text(content)
     with pytest.raises(ValueError, match=r"calibration\.json is broken"):
-        read_temperature(run, "best")
+        read_temperature(run, "best/ckpt-4")

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import re
 import shutil
 import time
@@ -313,6 +314,33 @@ def test_the_average_is_of_the_last_training(bits_run, bits, capsys):
     assert "after step 1, that of its average" in line
     found = load_model(run, weights="average").variables[0].numpy()
     np.testing.assert_array_equal(found, values[0])
+
+
+def test_a_broken_checkpoint_is_named_with_the_one_that_is_used(
+    bits_run, bits, caplog
+):
+    variables = bits.model.variables
+    last = bits_run.checkpoints / "last"
+    write_checkpoint(last, 2, 2, vars=variables)
+    os.truncate(last / "ckpt-2.data-00000-of-00001", 9)
+    bits_run.readme.write_text("# bits\n\n## Use\n")
+    served = kseq.loading.load_run(bits_run)
+    assert "Those of step 1, the last" in served.model_card
+    skipped, used = caplog.messages
+    assert skipped.startswith(f"Skipped: {last / 'ckpt-2'} is broken")
+    assert used == f"{last / 'ckpt-1'} is used instead."
+
+    write_checkpoint(bits_run.checkpoints / "best", 2, 1, vars=variables)
+    os.truncate(bits_run.checkpoints / "best" / "ckpt-2.index", 9)
+    with pytest.raises(RunError) as caught:
+        kseq.load(bits_run.path)
+    assert str(caught.value) == (
+        f"{bits_run.path} has no intact checkpoint 'best'. Intact: 'last' of "
+        "step 1."
+    )
+    shutil.rmtree(last)
+    with pytest.raises(RunError, match=r"no intact checkpoint 'best'\.$"):
+        kseq.load(bits_run.path)
 
 
 def test_nothing_is_a_path():

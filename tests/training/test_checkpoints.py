@@ -419,8 +419,9 @@ def test_a_broken_checkpoint_is_passed_over(broken_run, part, damage, caplog):
         path, _ = read_newest(folder)
     else:
         path, _ = read_newest(folder)
-        [message] = caplog.messages
+        message, used = caplog.messages
         assert "ckpt-10 is broken" in message
+        assert used == f"{folder / 'ckpt-5'} is used instead."
         assert message.startswith("Skipped: ") and "\n" not in message
     assert step_of(path) == 5
 
