@@ -40,15 +40,21 @@ def check_free_disk(path, model, keep, keep_best=0):
 
 def _needed(model, keep, keep_best):
     weights = _bytes(model.variables)
-    optimizer = getattr(model, "optimizer", None)
-    while hasattr(optimizer, "inner_optimizer"):  # of mixed_float16, of LoRA
-        optimizer = optimizer.inner_optimizer
-    slots = 2 + bool(getattr(optimizer, "use_ema", False))  # those of Adam
-    state = weights + slots * _bytes(model.trainable_variables)
+    state = weights + _bytes_of_optimizer(model)
     # One more of each is written before an old one is deleted, and a state
     # within an epoch is kept besides. Weights alone are in `best`, in
     # `average` and in the export; and in `top`.
     return (keep + 2) * state + (4 + keep_best + bool(keep_best)) * weights
+
+
+def _bytes_of_optimizer(model):
+    optimizer = getattr(model, "optimizer", None)
+    if getattr(optimizer, "built", False):
+        return _bytes(optimizer.variables)
+    while hasattr(optimizer, "inner_optimizer"):  # of mixed_float16
+        optimizer = optimizer.inner_optimizer
+    slots = 2 + bool(getattr(optimizer, "use_ema", False))  # those of Adam
+    return slots * _bytes(model.trainable_variables)
 
 
 def _bytes(variables):

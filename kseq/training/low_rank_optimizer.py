@@ -64,6 +64,8 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
         self.rank = rank
 
     def build(self, variables):
+        if self.built:
+            return
         self._factors = [self._factors_of(variable) for variable in variables]
         self.inner_optimizer.build(self._trained(variables, self._factors))
         super().build(variables)

@@ -3,7 +3,9 @@ import contextlib
 import dataclasses
 import errno
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.atomic_replace import recover
 from kseq.runs.exports import claim_exports
 from kseq.runs.free_disk import check_free_disk
-from kseq.training import build_optimizer
+from kseq.training import LowRankOptimizer, build_optimizer
 from kseq.user_error import UserError
 
 RUNS = "kseq.runs.run_directory"
@@ -586,6 +588,28 @@ def test_only_checkpoints_make_room_for_others(tmp_path, monkeypatch):
     with open(tmp_path / "checkpoints" / "last" / "ckpt-1", "wb") as file:
         file.truncate(50_000_000)
     check_free_disk(tmp_path, large, keep=6)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("name", ["Adam", "Lion", "Adafactor"])
+def test_a_checkpoint_needs_the_space_of_its_variables(
+    tmp_path, monkeypatch, name, rank
+):
+    """Those of LoRA are small, and Adam keeps more than the others."""
+    optimizer = getattr(keras.optimizers, name)(use_ema=True)
+    if rank:
+        optimizer = LowRankOptimizer(optimizer, rank)
+    large = model(units=1000, optimizer=optimizer)
+    optimizer.build(large.trainable_variables)  # as `ExactModel` does
+    usage = types.SimpleNamespace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+
+    with pytest.raises(DiskError) as error:
+        check_free_disk(tmp_path, large, keep=10**6)
+    found = re.search(r"about ([\d,]+) MB", str(error.value))
+    saved = [*large.variables, *optimizer.variables]
+    expected = 4 * sum(math.prod(variable.shape) for variable in saved)
+    assert int(found[1].replace(",", "")) == pytest.approx(expected, rel=0.02)
 
 
 def test_averages_need_space_in_every_checkpoint(tmp_path, monkeypatch):

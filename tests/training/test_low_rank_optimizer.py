@@ -130,6 +130,15 @@ def test_the_kernel_of_a_convolution_is_a_matrix_of_its_filters():
     assert not np.array_equal(*found[0])
 
 
+def test_it_is_built_once():
+    """As the optimizers of Keras are; a model builds it in `compile`."""
+    variables = variables_of()
+    optimizer = built(keras.optimizers.Adam(), variables)
+    before = [each.path for each in optimizer.variables]
+    optimizer.build(variables)
+    assert [each.path for each in optimizer.variables] == before
+
+
 def test_what_has_no_gradient_stays():
     variables = variables_of()
     optimizer = built(keras.optimizers.Adam(0.05), variables)
