@@ -19,7 +19,7 @@ class Config(
 ):
     """Trains two encoders, of turns and of answers, and exports an index."""
 
-    train: str | None = None  # file of dialogues; default: small talk
+    train: options.DataFile | None = None  # file; default: small talk
     run: options.RunPath = "runs/retrieval"
     embedding_dim: options.Size = 256
     units: options.Size = 256  # of each direction

@@ -36,6 +36,7 @@ DOCUMENTS = dataclasses.replace(
     TEXT,
     preprocessor="DocumentPreprocessor",
     content="documents",
+    prepared="documents",
     more_columns=0,
     files="file of labels and texts",
     first_rows=_first_rows,

@@ -3,7 +3,7 @@
 import os
 
 from kseq.data import DataError
-from kseq.data.files.prepared_folder import is_prepared
+from kseq.data.files.prepared_folder import PreparedFolder, prepared_folder
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.url_files import is_url
 from kseq.sources import SOURCES
@@ -16,7 +16,7 @@ def read_first_rows(content, train, validation=(), columns=()):
         content: what the files hold: "pairs", "documents", "tags",
             "dialogues", "text", "captions" or "transcripts".
         train: paths; a pattern names several files. URLs are not read, which
-            takes TensorFlow.
+            takes TensorFlow. Or a folder of prepared data.
         validation: the same; may be empty.
         columns: of tables, names or numbers; may be empty. Files of validation
             have the first ones, those that `evaluate` reads.
@@ -41,9 +41,11 @@ def read_first_rows(content, train, validation=(), columns=()):
         )
     source = known[content]
     check_columns(columns, source, source.more_columns)
-    # Prepared data are complete, or say that they are not when they are opened.
+    if folder := prepared_folder(train):
+        PreparedFolder(folder).record(source.prepared)
+        train = ()
     splits = [
-        [path for path in paths if not (is_url(path) or is_prepared(path))]
+        [path for path in paths if not is_url(path)]
         for paths in (train, validation)
     ]
     for paths in splits:

@@ -13,6 +13,7 @@ from kseq.user_error import UserError
 
 _FILES = {
     "content": "captions",
+    "prepared": "captions",
     "files": "table of their names and captions",
     "task": "This model describes pictures",
     "first_rows": lambda path, columns, _: named_rows(path, columns, CAPTIONS),

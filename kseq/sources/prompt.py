@@ -46,6 +46,7 @@ PROMPT = SourceType(
     read_lines=lines_alone,
     options=frozenset({"columns"}),
     content="text",
+    prepared="text",
     files="file of text",
     task="This is a language model",
     num_columns=1,

@@ -26,6 +26,7 @@ class SourceType:
         options: names of the options of commands that are about it.
         content: str, what files for training hold, see `kseq.run_recipe`;
             "" if it is read from no files.
+        prepared: str, the kind of a folder that is prepared from them.
         files: str, one such file, in words.
         task: str, what a model does with it that answers with a text, a
             sentence that begins a message; "" if such a model is evaluated on
@@ -83,6 +84,7 @@ class SourceType:
     read_lines: Callable[..., Any]
     options: frozenset[str] = frozenset()
     content: str = ""
+    prepared: str = ""
     files: str = ""
     task: str = ""
     num_columns: int = 2

@@ -99,6 +99,7 @@ def _draw(sound, seconds=None):
 
 _FILES = {
     "content": "transcripts",
+    "prepared": "recordings",
     "files": "table of recordings and transcripts",
     "task": "This model transcribes speech",
     "first_rows": lambda path, columns, _: named_rows(

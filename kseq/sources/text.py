@@ -124,6 +124,7 @@ TEXT = SourceType(
     read_lines=lines_alone,
     options=frozenset({"columns", "metrics"}),
     content="pairs",
+    prepared="pairs",
     more_columns=1,  # alignments
     first_rows=_first_rows,
     read_corpus=_read_corpus,

@@ -70,6 +70,7 @@ TURNS = SourceType(
     read_lines=_read_lines,
     options=frozenset({"metrics"}),
     content="dialogues",
+    prepared="dialogues",
     files="file of them",
     task="This model answers in dialogues",
     num_columns=0,

@@ -36,6 +36,7 @@ WORDS = dataclasses.replace(
     TEXT,
     preprocessor="WordPreprocessor",
     content="tags",
+    prepared="sentences",
     more_columns=0,
     files="file of sentences and tags",
     first_rows=_first_rows,

@@ -8,6 +8,7 @@ import pytest
 
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
+    DataFile,
     FineTuningOptions,
     LossOptions,
     OptimizerOptions,
@@ -25,6 +26,7 @@ from kseq.command_line.option_types import (
 )
 from kseq.command_line.recipe_options import read_options
 from kseq.data import PairTokenizers, prepare_pairs
+from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
 
 
@@ -599,8 +601,7 @@ def test_plain_text_has_no_column(tmp_path, monkeypatch):
 def test_options_of_files_need_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.tsv").write_text("x\ty\n")
-    Path("out").mkdir()
-    Path("out/prepared.json").touch()
+    prepared("out", "recordings")
 
     def read(*words):
         config = Recipe()
@@ -614,3 +615,63 @@ def test_options_of_files_need_files(tmp_path, monkeypatch):
         with pytest.raises(UserError, match=f"{given[0]} is part of a prep"):
             read("--train", "out", *given)
     read("--train", "out", "--num-mels", "8")  # which must be theirs
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        *(("pairs", "pairs"), ("documents", "documents"), ("text", "text")),
+        *(("tags", "sentences"), ("dialogues", "dialogues")),
+        *(("captions", "captions"), ("transcripts", "recordings")),
+    ],
+)
+def test_other_prepared_data_are_refused(tmp_path, monkeypatch, content, kind):
+    """As the recipe itself would do, after TensorFlow has started."""
+    monkeypatch.chdir(tmp_path)
+    prepared("right", kind)
+    prepared("other", "numbers")
+    Path("begun").mkdir()
+    Path("begun/plan.json").touch()
+
+    def read(*words):
+        names = {"prog": "x", "description": ""}
+        return read_options(Reader(), Reader(), words, content, **names)
+
+    assert read("--train", "right").config.train == "right"
+    with pytest.raises(UserError, match=f"'numbers'; expected '{kind}'"):
+        read("--train", "other")
+    with pytest.raises(UserError, match="begun is not complete: start"):
+        read("--train", "begun")
+    with pytest.raises(UserError, match="right is a directory"):
+        read_first_rows(content, [], ["right"])
+
+
+def test_text_that_is_needed_is_not_that_of_prepared_data(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    prepared("out", "dialogues")
+    with pytest.raises(SystemExit):
+        read_options(
+            *(OfFiles(), OfFiles(), ["--train", "out"], "dialogues"),
+            **{"prog": "x", "description": ""},
+        )
+    assert "do not have the text of training" in capsys.readouterr().err
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    train: str | None = None
+    validation: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class OfFiles(Reader):
+    train: DataFile | None = None
+
+
+def prepared(folder, kind):
+    """A folder of prepared data, without files."""
+    Path(folder).mkdir()
+    record = {"format": 1, "kind": kind, "files": {}}
+    Path(folder, "prepared.json").write_text(json.dumps(record))

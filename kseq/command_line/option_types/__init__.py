@@ -31,6 +31,7 @@ from kseq.command_line.option_types.transformer_options import (
     TransformerOptions,
 )
 from kseq.command_line.option_types.value_types import (
+    DataFile,
     DType,
     Epsilon,
     EvenSize,
@@ -59,6 +60,7 @@ from kseq.command_line.option_types.value_types import (
 __all__ = [
     "TRANSFORMER_PRESETS",
     "DType",
+    "DataFile",
     "DialogueOptions",
     "Epsilon",
     "EvenSize",

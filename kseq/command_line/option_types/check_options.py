@@ -9,11 +9,12 @@ from kseq.command_line.option_types.value_types import (
     Limits,
     MultipleOf,
     NewDirectory,
+    NotPrepared,
     option,
 )
 from kseq.user_error import UserError
 
-_RULES = (Limits, MultipleOf, Even, NewDirectory)
+_RULES = (Limits, MultipleOf, Even, NewDirectory, NotPrepared)
 # Types of which no value of another type is valid: 8.0, or true for 1.
 _WHOLE = {bool: "true or false", int: "an integer"}
 

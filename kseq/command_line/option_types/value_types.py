@@ -9,6 +9,7 @@ import numbers
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.url_files import is_url
 from kseq.user_error import BELOW_ONE
 
@@ -81,6 +82,19 @@ class NewDirectory(NamedTuple):
         return None
 
 
+class NotPrepared:
+    """A file, and not the folder that `kseq prepare` makes of it."""
+
+    def check(self, value):
+        """Returns what is wrong with a value, or None."""
+        if is_prepared(value):
+            return (
+                "prepared data do not have the text of training, which this "
+                "needs: give their file"
+            )
+        return None
+
+
 _SMALLEST_FLOAT = math.ulp(0.0)
 _HUGE = 1e300
 
@@ -114,6 +128,7 @@ Rate = Annotated[float, Limits(0.0, BELOW_ONE, "a number from 0 to below 1")]
 Epsilon = Annotated[float, Limits(1e-12, 1.0, "a number from 1e-12 to 1")]
 Share = Annotated[float, Limits(0.0, 1.0, "a number from 0 to 1")]
 RunPath = Annotated[str, NewDirectory()]
+DataFile = Annotated[str, NotPrepared()]
 # Of an export; what may not exist is refused when it is written.
 NewPath = Annotated[str, NewDirectory(or_file=True)]
 # One type for a vocabulary of both sides, or those of source and target.
