@@ -26,7 +26,7 @@ class Config(
     run: options.RunPath = "runs/text"
     tokens: Literal["char", "bpe", "unigram"] = "char"
     vocab_size: options.VocabSize = 8000  # at most, of tokens
-    length: options.PositiveInt = 256  # tokens of a row
+    length: options.RowLength = 256  # tokens of a row
     model: Literal["transformer", "lstm"] = "transformer"
     layers: options.SmallInt = 6
     model_dim: options.Size = 256

@@ -130,8 +130,7 @@ def read_options(
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
     # A run resumes with what an earlier version has ignored.
-    overwrites = getattr(options.config, "overwrite", False)
-    if overwrites or not is_run(getattr(options.config, "run", "")):
+    if not _resumes(options.config):
         refuse_unread(options.config, given)
     return options
 
@@ -147,6 +146,7 @@ def _check_files(given, config, corpus):
         _refuse_tokenizer_options(folder, given)
     if corpus:
         _refuse_options_of_files(folder, given, config)
+        _refuse_missing(given, config)
         refuse_folder_urls(config)
         columns = getattr(config, "columns", getattr(config, "column", ()))
         read_first_rows(corpus, *splits, _tuple(columns))
@@ -176,6 +176,26 @@ def _refuse_options_of_files(folder, given, config):
         splits = config.train, getattr(config, "validation", None)
         paths = itertools.chain.from_iterable(map(_tuple, splits))
         check_column(given["column"], *paths)
+
+
+def _refuse_missing(given, config):
+    """DataError for files beside those of the corpus that are not there."""
+    names = ["features"]
+    if not _resumes(config):  # which does not read them
+        names.append("vectors")
+    for path in filter(None, map(given.get, names)):
+        if not is_url(path):
+            matching_files(path)
+    for name in ("images", "audio"):
+        path = given.get(name)
+        if path and not (is_url(path) or os.path.isdir(path)):
+            raise UserError(f"{option(name)}: {path} is not a folder.")
+
+
+def _resumes(config):
+    """Whether the run is there, and is not replaced."""
+    overwrites = getattr(config, "overwrite", False)
+    return not overwrites and is_run(getattr(config, "run", ""))
 
 
 def _refuse_other_tokenizer(given, inherited):

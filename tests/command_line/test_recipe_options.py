@@ -28,6 +28,7 @@ from kseq.command_line.recipe_options import read_options
 from kseq.data import PairTokenizers, prepare_pairs
 from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
+from tests.recipes import load_recipe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -644,6 +645,36 @@ def test_other_prepared_data_are_refused(tmp_path, monkeypatch, content, kind):
         read("--train", "begun")
     with pytest.raises(UserError, match="right is a directory"):
         read_first_rows(content, [], ["right"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("translate_lstm", ["--vocab-size", "260"], "has at least 261 pieces"),
+        ("chat", ["--vocab-size", "260"], "has at least 261 pieces"),
+        ("write_text", ["--vocab-size", "4"], "has at least 5 pieces"),
+        ("write_text", ["--length", "1"], "an integer of at least 2"),
+        ("translate_lstm", ["--pieces", *["bpe"] * 3], "together, or two"),
+        ("translate_lstm", ["--weights", "0"], "expected a positive number"),
+        ("caption_images", [], "--train needs pictures"),
+        ("caption_images", ["--images", "b"], "b is not a folder"),
+        ("caption_images", ["--features", "b"], "There is no file 'b'"),
+        ("transcribe_speech", ["--audio", "b"], "b is not a folder"),
+        ("classify_documents", ["--vectors", "b"], "There is no file 'b'"),
+    ],
+)
+def test_what_a_recipe_would_refuse_later(
+    tmp_path, monkeypatch, capsys, name, words, message
+):
+    """After TensorFlow has started, which takes five seconds."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("label,text\na,b\n")
+    config = load_recipe(name).Config()
+    words = ["--train", "a.csv", *words]
+    content = "text" if name == "write_text" else "documents"
+    with pytest.raises((UserError, SystemExit)) as error:
+        read_options(config, config, words, content, prog="x", description="")
+    assert message in f"{error.value}{capsys.readouterr().err}"
 
 
 def test_text_that_is_needed_is_not_that_of_prepared_data(

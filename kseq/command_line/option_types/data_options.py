@@ -15,6 +15,7 @@ from kseq.command_line.option_types.value_types import (
     VocabSize,
 )
 from kseq.data.files.prepared_folder import PreparedFolder, prepared_folder
+from kseq.data.files.tar_members import is_tar
 from kseq.data.files.url_files import is_url
 from kseq.user_error import UserError
 
@@ -29,7 +30,7 @@ class TranslationOptions:
     train: tuple[str, ...] | None = None  # files or prepared folder; else dates
     validation: tuple[str, ...] | None = None  # default: held out of --train
     columns: tuple[str, ...] = ()  # names of source, target (and alignment)
-    weights: tuple[float, ...] = ()  # how often each corpus is drawn
+    weights: tuple[PositiveFloat, ...] = ()  # how often each corpus is drawn
     pieces: tuple[Pieces, ...] = ("bpe",)  # two types: one for each side
     vocab_size: VocabSize = 8000  # at most, of both sides together
     max_length: PositiveInt = 100  # tokens; longer pairs are skipped
@@ -51,6 +52,11 @@ class TranslationOptions:
         }
 
     def check(self):
+        if len(self.pieces) > 2:
+            raise UserError(
+                "--pieces takes one type for source and target together, or "
+                f"two. Received: {' '.join(self.pieces)}"
+            )
         if self.subword_dropout and {*self.pieces} - {"bpe", "unigram"}:
             raise UserError(
                 "--subword-dropout needs --pieces bpe or unigram. "
@@ -105,6 +111,16 @@ class PictureOptions:
     network: str = "EfficientNetB0"  # of keras.applications, for features
     network_weights: str = "imagenet"  # downloaded once, or a file
     plain: bool = False  # captions in lower case, without punctuation
+
+    def check(self):
+        has_pictures = self.features or self.images
+        if not self.train or has_pictures or prepared_folder(self.train):
+            return
+        if not is_tar(self.train):
+            raise UserError(
+                "--train needs pictures: give their folder with --images, or "
+                "their features, an .npz file, with --features."
+            )
 
     def unread(self):
         if self.features:

@@ -49,6 +49,15 @@ class TrainingOptions:
     learning_rate: PositiveFloat  # peak learning rate
     track: tuple[Literal["wandb", "mlflow"], ...] = ()  # besides TensorBoard
 
+    def check(self):
+        if not hasattr(self, "vocab_size"):
+            return
+        from kseq.data.text.tokenizer_training import check_vocab_size
+
+        pieces = getattr(self, "pieces", getattr(self, "tokens", "bpe"))
+        for each in (pieces,) if isinstance(pieces, str) else pieces:
+            check_vocab_size(self.vocab_size, each)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FineTuningOptions(TrainingOptions):

@@ -104,6 +104,10 @@ PositiveInt = Annotated[
 NonNegativeInt = Annotated[
     int, Limits(0, _LARGEST, f"an integer of at least 0 and at most {_LARGEST}")
 ]
+# Of a row of text: each token but the last is before another.
+RowLength = Annotated[
+    int, Limits(2, _LARGEST, f"an integer of at least 2 and at most {_LARGEST}")
+]
 # Of a layer. A typo would exhaust memory only after minutes.
 Size = Annotated[int, Limits(1, 65_536, "an integer from 1 to 65536")]
 EvenSize = Annotated[Size, Even()]

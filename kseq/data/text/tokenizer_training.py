@@ -42,15 +42,24 @@ _COUNTED = 2**20  # characters that are counted together
 _log = logging.getLogger(__name__)
 
 
-def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
-    """A SentencePiece model; see `Tokenizer.train`."""
-    has_bytes = model_type in ("bpe", "unigram")
-    smallest = 5 + 256 * has_bytes
+def check_vocab_size(vocab_size, model_type):
+    """DataError if a vocabulary of this type cannot be so small."""
+    smallest = 5 + 256 * _has_bytes(model_type)
     if vocab_size < smallest:
         raise DataError(
             f'A vocabulary of type "{model_type}" has at least {smallest} '
             f"pieces. Received: {vocab_size=}"
         )
+
+
+def _has_bytes(model_type):
+    return model_type in ("bpe", "unigram")
+
+
+def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
+    """A SentencePiece model; see `Tokenizer.train`."""
+    check_vocab_size(vocab_size, model_type)
+    has_bytes = _has_bytes(model_type)
     text = _Text(lines, verbatim)
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(0)
@@ -67,7 +76,7 @@ def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
                 vocab_size=vocab_size,
                 hard_vocab_limit=False,
                 character_coverage=0.9995 if has_bytes else 1.0,
-                byte_fallback=has_bytes,
+                byte_fallback=_has_bytes(model_type),
                 # Unseen numbers are spelled with digits that were seen.
                 split_digits=True,
                 normalization_rule_tsv=str(encoding_rules),
