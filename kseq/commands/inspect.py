@@ -54,12 +54,12 @@ def _facts_of_run(run):
         yield "parameters", f"{model.count_params():,}"
     for name in ("source", "target"):
         if (path := run.tokenizer(name)).is_file():
-            yield f"{name} vocabulary", Tokenizer.load(path).vocab_size
+            yield f"{name} vocabulary", f"{Tokenizer.load(path).vocab_size:,}"
     yield from run.read_task().items()
     if run.calibration.is_file():
         yield from read_json(run.calibration).items()
-    yield from read_json(run.config).items()
-    yield from read_json(run.environment).items()
+    # Both have the seed.
+    yield from (read_json(run.config) | read_json(run.environment)).items()
 
 
 def _facts_of_export(path):
@@ -67,7 +67,10 @@ def _facts_of_export(path):
     yield "export", path
     description = path / "assets.extra" / "kseq.json"
     if description.is_file():
-        yield from read_json(description).items()
+        facts = read_json(description)
+        if isinstance(count := facts.get("parameters"), int):
+            facts["parameters"] = f"{count:,}"
+        yield from facts.items()
     for name, signature in sorted(meta_graph.signature_def.items()):
         if not name.startswith("__"):
             inputs, outputs = signature.inputs, signature.outputs

@@ -32,8 +32,8 @@ def diverged_error(model, step, batches):
     return DivergedError(
         f"Training diverged at step {step}: loss {loss:.4g}, gradient norm "
         f"{norm:.4g}, learning rate {rate:.4g}. {source} The update was "
-        "skipped, and all checkpoints are finite. A lower learning rate, more "
-        "warm-up or clipping may help."
+        "skipped, and all checkpoints are finite. In a new run, a lower "
+        "learning rate, more warm-up or clipping may help."
     )
 
 

@@ -152,8 +152,11 @@ def test_inspecting(run, export, capfd):
     assert "{" not in facts and "None" not in facts
     for fact in ("Transformer", "parameters", "best score", "beam_size"):
         assert fact in facts
+    assert len(re.findall(r"^seed ", facts, re.MULTILINE)) == 1
+    [parameters] = re.findall(r"^parameters +[0-9,]+$", facts, re.MULTILINE)
     assert cli.main(["inspect", str(export)]) == 0
     facts = capfd.readouterr().out
+    assert parameters in facts.splitlines()
     for fact in ("serving_default", "text string", "MatMul"):
         assert fact in facts
 

@@ -66,5 +66,5 @@ def single_labels(path, kind: str, labels) -> list[str]:
         return []
     return [
         f"{path}: {kind} that occur only once: {some(labels)}. If one is a "
-        "column name, set columns."
+        "column name, name the columns with --columns, or delete its row."
     ]

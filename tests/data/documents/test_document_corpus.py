@@ -306,7 +306,7 @@ def test_the_numbers_are_logged_once(write, caplog):
         "1 of 1 validation documents are also in training: scores on them "
         "will be too high.",
         f"{train}: labels that occur only once: 'z'. If one is a column "
-        "name, set columns.",
+        "name, name the columns with --columns, or delete its row.",
     ]
     caplog.clear()
     read_document_corpus(train, held_out, log=False)

@@ -65,7 +65,7 @@ def test_a_tag_of_one_word_is_named(tmp_path):
     path.write_text("tokens,ner_tags\n" + "a b c,O X O\nd e,O X\n" * 10)
     problem = (
         f"{path}: tags that occur only once: 'ner_tags'. If one is a column "
-        "name, set columns."
+        "name, name the columns with --columns, or delete its row."
     )
     for validation in (None, path):
         corpus = read_tagging_corpus(path, validation, log=False)
@@ -74,6 +74,8 @@ def test_a_tag_of_one_word_is_named(tmp_path):
     assert prepared.problems == (problem,)
     columns = ("tokens", "ner_tags")
     assert not read_tagging_corpus(path, columns=columns, log=False).problems
+    path.write_text(path.read_text().partition("\n")[2])
+    assert not read_tagging_corpus(path, log=False).problems
 
 
 def test_tags_that_training_does_not_have(file):
