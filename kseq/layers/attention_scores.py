@@ -303,8 +303,17 @@ class LuongAttention(_Attention):
         self.kernel_initializer = kernel_initializer
         self.kernel_constraint = kernel_constraint
 
-    def build(self, query_shape, memory_shape):
-        must_be_equal = self.symmetric or self.score in ("dot", "scaled_dot")
+    def build(self, query_shape, memory_shape=None):
+        is_product = self.score in ("dot", "scaled_dot")
+        if memory_shape is None:  # a call has projected_memory alone
+            if not is_product:
+                raise ValueError(
+                    f"score={self.score!r} has weights for the memory: call "
+                    "the layer with memory before projected_memory, or build "
+                    "it."
+                )
+            memory_shape = query_shape
+        must_be_equal = self.symmetric or is_product
         if must_be_equal and query_shape[-1] != memory_shape[-1]:
             raise ValueError(
                 f"score={self.score!r}, symmetric={self.symmetric} needs query "

@@ -162,6 +162,7 @@ class ExactModel(keras.Model):
     def compile(
         self,
         optimizer: str | keras.Optimizer,
+        loss=None,
         *,
         label_smoothing: float = 0.0,
         clip_norm: float | None = None,
@@ -170,7 +171,6 @@ class ExactModel(keras.Model):
         guided_alignment: float = 0.0,
         run_eagerly: bool = False,
         auto_scale_loss: bool = True,
-        loss=None,
         loss_weights=None,
         metrics=None,
         weighted_metrics=None,
@@ -182,6 +182,7 @@ class ExactModel(keras.Model):
         Args:
             optimizer: a Keras optimizer without clipping and accumulation of
                 its own, which would not be exact.
+            loss: None; the loss is that of `token_losses`.
             label_smoothing: float in [0, 1), probability spread evenly over
                 the vocabulary.
             clip_norm: float, largest global norm of the gradient, or None.
@@ -201,7 +202,6 @@ class ExactModel(keras.Model):
                 their source.
             run_eagerly: bool, see `keras.Model.compile`.
             auto_scale_loss: bool, see `keras.Model.compile`.
-            loss: None; the loss is that of `token_losses`.
             loss_weights: None; see `loss`.
             metrics: None; see the class for those that are reported.
             weighted_metrics: None; see `metrics`.

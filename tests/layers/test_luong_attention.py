@@ -285,6 +285,15 @@ def test_arguments_that_do_not_fit(arguments, message):
         LuongAttention(**arguments)
 
 
+def test_a_projected_memory_alone_does_not_build_weights():
+    query, memory = np.ones((2, 5, 4)), np.ones((2, 7, 4))
+    layer = LuongAttention("general")
+    with pytest.raises(ValueError, match="with memory before projected_mem"):
+        layer(query, projected_memory=(memory, memory))
+    found = LuongAttention("dot")(query, projected_memory=(memory, memory))
+    np.testing.assert_array_equal(found, query)
+
+
 @pytest.mark.parametrize("score", ["dot", "scaled_dot"])
 def test_a_dot_product_needs_one_size(score):
     with pytest.raises(ValueError, match="the same number of features"):

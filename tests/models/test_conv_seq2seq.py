@@ -80,6 +80,17 @@ def test_values(seed):
     np.testing.assert_allclose(np.sum(weights, axis=-1), 1.0, atol=1e-6)
 
 
+def test_keras_can_clone_its_layers(seed):
+    """Its attention is given the projected memory alone."""
+    model = model_of()
+    clone = keras.models.clone_model(model)
+    for layer in model.layers:
+        clone.get_layer(layer.name).set_weights(layer.get_weights())
+    np.testing.assert_array_equal(
+        clone.predict(INPUTS, verbose=0), model.predict(INPUTS, verbose=0)
+    )
+
+
 def test_a_step_costs_the_same_whatever_the_length(seed):
     """Its state has the last k - 1 inputs of each layer, and no others."""
     model = model_of(kernel_size=3, num_decoder_layers=2)

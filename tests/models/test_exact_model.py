@@ -449,6 +449,11 @@ def test_what_would_be_ignored_is_refused(argument):
         tiny_model().compile(keras.optimizers.SGD(0.1), **argument)
 
 
+def test_a_loss_is_refused_by_position():
+    with pytest.raises(ValueError, match="Received: loss='mse'"):
+        tiny_model().compile("sgd", "mse")
+
+
 def test_defaults_of_keras_are_accepted():
     model = same_start(tiny_model())
     model.compile(
