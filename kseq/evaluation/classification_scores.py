@@ -173,7 +173,7 @@ def check_known(labels, known, subject):
     Args:
         labels: iterable of str.
         known: those of the model.
-        subject: str, what has them: "documents have labels".
+        subject: str, what has them: "examples have labels".
     """
     if unknown := set(labels) - set(known):
         raise UserError(

@@ -161,4 +161,4 @@ def _draw(explanation, title):
 
 def check_labels(examples, labels):
     """UserError if documents have a label that is not one of `labels`."""
-    check_known(examples.labels, labels, "documents have labels")
+    check_known(examples.labels, labels, "examples have labels")

@@ -87,7 +87,8 @@ def test_a_user_s_own_metric(classifier):
 
 
 def test_a_label_that_the_model_does_not_know(classifier):
-    with pytest.raises(UserError, match="does not know: spam, storm"):
+    message = "examples have labels that the model does not know: spam, storm"
+    with pytest.raises(UserError, match=message):
         Classifications(classifier, documents(["storm", "fire", "spam"]))
 
 
