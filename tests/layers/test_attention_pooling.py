@@ -1,11 +1,16 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import AttentionPooling
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
+from tests.layers.attention_checks import (
+    NO_MEMORY,
+    check_half_precision,
+    check_no_memory,
+    check_round_trip,
+)
 
 
 def built(**arguments):
@@ -46,29 +51,14 @@ def test_symbolic_shapes():
 
 
 def test_round_trip_through_a_file(seed, tmp_path):
-    inputs = keras.Input((None, 8))
-    mask = keras.Input((None,), dtype="bool")
-    outputs = AttentionPooling(5)(inputs, inputs_mask=mask, return_weights=True)
-    model = keras.Model([inputs, mask], outputs)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    data = [normal(2, 7, 8), np.arange(7) < [[3], [5]]]
-
-    for output, again in zip(model(data), loaded(data), strict=True):
-        np.testing.assert_array_equal(output, again)
+    check_round_trip(AttentionPooling(5), tmp_path, normal(2, 7, 8))
 
 
 @pytest.mark.parametrize("dtype", HALF_POLICIES)
 def test_half_precision(seed, dtype):
     layer, half = built(), built(dtype=dtype)
     half.set_weights(layer.get_weights())
-    inputs = normal(2, 7, 8)
-    output = half(inputs)
-
-    assert ops.dtype(output) == dtype.removeprefix("mixed_")
-    np.testing.assert_allclose(
-        numpy_of(output), numpy_of(layer(inputs)), atol=0.1
-    )
+    check_half_precision(dtype, half, layer, normal(2, 7, 8), atol=0.1)
 
 
 # Values.
@@ -114,14 +104,8 @@ def test_padding_changes_nothing(seed):
 
 @pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 def test_nothing_to_attend_to(seed, dtype):
-    mask = np.array([[False] * 7, [True] * 7])
-    output, weights = built(dtype=dtype)(
-        normal(2, 7, 8), inputs_mask=mask, return_weights=True
-    )
-
-    assert not numpy_of(output)[0].any()
-    assert not numpy_of(weights)[0].any()
-    np.testing.assert_allclose(numpy_of(weights)[1].sum(-1), 1, atol=0.02)
+    layer, inputs = built(dtype=dtype), normal(2, 7, 8)
+    check_no_memory(*layer(inputs, NO_MEMORY, return_weights=True))
 
 
 # Errors.

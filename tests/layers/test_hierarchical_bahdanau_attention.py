@@ -1,7 +1,6 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import (
     AttentionDecoder,
@@ -10,6 +9,10 @@ from kseq.layers import (
 )
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of, randomize
+from tests.layers.attention_checks import (
+    check_half_precision,
+    check_hypotheses,
+)
 
 # Three turns; one and two; none.
 LENGTHS = np.array([[4, 2, 1], [3, 4, 0], [0, 0, 0]])
@@ -94,16 +97,9 @@ def test_config(seed):
 def test_half_precision(seed, dtype):
     layer, half = built(), built(dtype=dtype)
     half.set_weights(layer.get_weights())
-    query, memory = normal(3, 5, 8), normal(3, 12, 6)
-    context = half(query, memory, memory_mask=MASK)
-
-    assert ops.dtype(context) == dtype.removeprefix("mixed_")
-    assert not numpy_of(context)[2].any()
-    np.testing.assert_allclose(
-        numpy_of(context),
-        numpy_of(layer(query, memory, memory_mask=MASK)),
-        atol=0.1,
-    )
+    inputs = normal(3, 5, 8), normal(3, 12, 6), MASK
+    assert not numpy_of(half(*inputs))[2].any()
+    check_half_precision(dtype, half, layer, *inputs, atol=0.1)
 
 
 # Values.
@@ -153,23 +149,8 @@ def test_a_single_turn_is_additive_attention(seed):
 
 
 def test_hypotheses_read_one_memory(seed):
-    layer = built()
     query, memory = normal(9, 2, 8), normal(3, 12, 6)
-    shared = layer(
-        query,
-        memory_mask=MASK,
-        projected_memory=layer.project_memory(memory),
-        return_weights=True,
-    )
-    repeated = layer(
-        query,
-        np.repeat(memory, 3, axis=0),
-        memory_mask=np.repeat(MASK, 3, axis=0),
-        return_weights=True,
-    )
-
-    for one, other in zip(shared, repeated, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    check_hypotheses(built(), query, memory, MASK, atol=1e-6)
 
 
 # Influence.

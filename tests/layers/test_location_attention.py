@@ -1,11 +1,20 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import LocationAttention
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
+from tests.layers.attention_checks import (
+    NO_MEMORY,
+    check_half_precision,
+    check_hypotheses,
+    check_no_memory,
+    check_padding,
+    check_reference,
+    check_round_trip,
+    check_symbolic_shapes,
+)
 
 
 def built(max_length=9, **arguments):
@@ -41,39 +50,21 @@ def test_shapes_and_weights():
 
 
 def test_symbolic_shapes():
-    query, memory = keras.Input((5, 8)), keras.Input((None, 6))
     layer = LocationAttention(max_length=9)
-    context, weights = layer(query, memory, return_weights=True)
-
-    assert context.shape == layer(query, memory).shape == (None, 5, 6)
-    assert weights.shape == (None, 5, None)
+    check_symbolic_shapes(layer, keras.Input((5, 8)), keras.Input((None, 6)))
 
 
 def test_round_trip_through_a_file(seed, tmp_path):
-    query, memory = keras.Input((None, 8)), keras.Input((None, 6))
-    mask = keras.Input((None,), dtype="bool")
-    outputs = LocationAttention(max_length=4)(
-        query, memory, memory_mask=mask, return_weights=True
-    )
-    model = keras.Model([query, memory, mask], outputs)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    inputs = [normal(2, 5, 8), normal(2, 7, 6), np.arange(7) < [[3], [5]]]
-
-    for output, again in zip(model(inputs), loaded(inputs), strict=True):
-        np.testing.assert_array_equal(output, again)
+    layer = LocationAttention(max_length=4)
+    check_round_trip(layer, tmp_path, normal(2, 5, 8), normal(2, 7, 6))
 
 
 @pytest.mark.parametrize("dtype", HALF_POLICIES)
 def test_half_precision(seed, dtype):
     layer, half = built(), built(dtype=dtype)
     half.set_weights(layer.get_weights())
-    query, memory = normal(2, 5, 8) / 2, normal(2, 7, 6)
-    context = half(query, memory)
-
-    assert ops.dtype(context) == dtype.removeprefix("mixed_")
-    np.testing.assert_allclose(
-        numpy_of(context), numpy_of(layer(query, memory)), atol=0.15
+    check_half_precision(
+        dtype, half, layer, normal(2, 5, 8) / 2, normal(2, 7, 6), atol=0.15
     )
 
 
@@ -94,40 +85,17 @@ def test_values_to_check_with_a_pencil():
 
 @pytest.mark.parametrize("max_length", [4, 7, 9])
 def test_agrees_with_the_paper(seed, max_length):
-    layer = built(max_length)
     query, memory = normal(2, 5, 8), normal(2, 7, 6)
-    mask = np.random.random((2, 7)) < 0.5
-    mask[:, 2] = True
-
-    for given, admitted in ((None, True), (mask, mask[:, None])):
-        found = layer(query, memory, memory_mask=given, return_weights=True)
-        expected = reference(layer, query, memory, admitted)
-        for output, value in zip(found, expected, strict=True):
-            np.testing.assert_allclose(output, value, atol=1e-5)
+    check_reference(built(max_length), reference, query, memory, atol=1e-5)
 
 
 # Two ways to one answer.
 
 
 def test_hypotheses_read_one_memory(seed):
-    layer = built()
     query, memory = normal(6, 2, 8), normal(2, 7, 6)
     mask = np.arange(7) < [[3], [5]]
-    shared = layer(
-        query,
-        memory_mask=mask,
-        projected_memory=layer.project_memory(memory),
-        return_weights=True,
-    )
-    repeated = layer(
-        query,
-        np.repeat(memory, 3, axis=0),
-        memory_mask=np.repeat(mask, 3, axis=0),
-        return_weights=True,
-    )
-
-    for output, expected in zip(shared, repeated, strict=True):
-        np.testing.assert_allclose(output, expected, atol=1e-6)
+    check_hypotheses(built(), query, memory, mask, atol=1e-6)
 
 
 # Influence.
@@ -142,28 +110,15 @@ def test_weights_do_not_depend_on_the_memory(seed):
 
 
 def test_padding_changes_nothing(seed):
-    layer = built()
-    query, memory = normal(2, 5, 8), normal(2, 7, 6)
-    padded = np.concatenate([memory, normal(2, 3, 6)], axis=1)
-    mask = np.arange(10) < np.full((2, 1), 7)
-    context, weights = layer(
-        query, padded, memory_mask=mask, return_weights=True
-    )
-
-    assert not numpy_of(weights)[..., 7:].any()
-    np.testing.assert_allclose(context, layer(query, memory), atol=1e-6)
+    query, memory, padding = normal(2, 5, 8), normal(2, 7, 6), normal(2, 3, 6)
+    check_padding(built(), query, memory, padding, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 def test_nothing_to_attend_to(seed, dtype):
-    mask = np.array([[False] * 7, [True] * 7])
-    context, weights = built(dtype=dtype)(
-        normal(2, 5, 8), normal(2, 7, 6), memory_mask=mask, return_weights=True
-    )
-
-    assert not numpy_of(context)[0].any()
-    assert not numpy_of(weights)[0].any()
-    np.testing.assert_allclose(numpy_of(weights)[1].sum(-1), 1, atol=0.02)
+    inputs = normal(2, 5, 8), normal(2, 7, 6)
+    layer = built(dtype=dtype)
+    check_no_memory(*layer(*inputs, NO_MEMORY, return_weights=True))
 
 
 def test_the_floats_of_keras_may_have_16_bits():

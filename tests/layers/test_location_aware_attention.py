@@ -1,7 +1,6 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import (
     AttentionDecoder,
@@ -10,6 +9,10 @@ from kseq.layers import (
 )
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of, randomize
+from tests.layers.attention_checks import (
+    check_half_precision,
+    check_hypotheses,
+)
 
 MASK = np.arange(7) < [[7], [4]]
 
@@ -87,14 +90,9 @@ def test_config(seed):
 def test_half_precision(seed, dtype):
     layer, half = built(), built(dtype=dtype)
     half.set_weights(layer.get_weights())
-    query, memory, last = normal(2, 5, 8), normal(2, 7, 6), normal(2, 5, 7)
-    context = half(query, memory, last_weights=last)
-
-    assert ops.dtype(context) == dtype.removeprefix("mixed_")
-    np.testing.assert_allclose(
-        numpy_of(context),
-        numpy_of(layer(query, memory, last_weights=last)),
-        atol=0.1,
+    inputs, last = (normal(2, 5, 8), normal(2, 7, 6)), normal(2, 5, 7)
+    check_half_precision(
+        dtype, half, layer, *inputs, last_weights=last, atol=0.1
     )
 
 
@@ -160,22 +158,8 @@ def test_without_last_weights_it_is_additive(seed):
 
 
 def test_hypotheses_read_one_memory(seed):
-    layer = built()
     query, memory, last = normal(6, 2, 8), normal(2, 7, 6), normal(6, 2, 7)
-    shared = layer(
-        query,
-        memory_mask=MASK,
-        projected_memory=layer.project_memory(memory),
-        last_weights=last,
-    )
-    repeated = layer(
-        query,
-        np.repeat(memory, 3, axis=0),
-        memory_mask=np.repeat(MASK, 3, axis=0),
-        last_weights=last,
-    )
-
-    np.testing.assert_allclose(shared, repeated, atol=1e-6)
+    check_hypotheses(built(), query, memory, MASK, atol=1e-6, last_weights=last)
 
 
 # Influence.

@@ -1,11 +1,21 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import LuongAttention
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of, randomize
+from tests.layers.attention_checks import (
+    NO_MEMORY,
+    check_half_precision,
+    check_hypotheses,
+    check_no_memory,
+    check_padding,
+    check_reference,
+    check_round_trip,
+    check_symbolic_shapes,
+    check_window,
+)
 
 SCORES = ("dot", "scaled_dot", "general", "concat")
 
@@ -80,29 +90,12 @@ def test_shapes_and_weights(score):
 
 
 def test_symbolic_shapes(score):
-    query, memory = inputs_of(score)
-    query, memory = keras.Input(query.shape[1:]), keras.Input(memory.shape[1:])
-    layer = make(score)
-    context, weights = layer(query, memory, return_weights=True)
-
-    assert context.shape == layer(query, memory).shape
-    assert context.shape == (None, 5, memory.shape[-1])
-    assert weights.shape == (None, 5, 7)
+    inputs = [keras.Input(x.shape[1:]) for x in inputs_of(score)]
+    check_symbolic_shapes(make(score), *inputs)
 
 
 def test_round_trip_through_a_file(score, tmp_path):
-    inputs = [*inputs_of(score), np.arange(7) < [[3], [5]]]
-    query, memory = (keras.Input((None, x.shape[-1])) for x in inputs[:2])
-    mask = keras.Input((None,), dtype="bool")
-    outputs = make(score, window=2)(
-        query, memory, memory_mask=mask, return_weights=True
-    )
-    model = keras.Model([query, memory, mask], outputs)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-
-    for output, again in zip(model(inputs), loaded(inputs), strict=True):
-        np.testing.assert_array_equal(output, again)
+    check_round_trip(make(score, window=2), tmp_path, *inputs_of(score))
 
 
 @pytest.mark.parametrize("dtype", HALF_POLICIES)
@@ -110,13 +103,7 @@ def test_half_precision(score, dtype):
     layer, half = built(score), built(score, dtype=dtype)
     half.set_weights([weight / 4 for weight in layer.get_weights()])
     layer.set_weights(half.get_weights())
-    query, memory = inputs_of(score)
-    context = half(query, memory)
-
-    assert ops.dtype(context) == dtype.removeprefix("mixed_")
-    np.testing.assert_allclose(
-        numpy_of(context), numpy_of(layer(query, memory)), atol=0.15
-    )
+    check_half_precision(dtype, half, layer, *inputs_of(score), atol=0.15)
 
 
 # Values.
@@ -140,16 +127,7 @@ def test_worked_example():
 
 
 def test_agrees_with_the_paper(score):
-    layer = built(score)
-    query, memory = inputs_of(score)
-    mask = np.random.random((2, 7)) < 0.5
-    mask[:, 2] = True
-
-    for given, admitted in ((None, True), (mask, mask[:, None])):
-        found = layer(query, memory, memory_mask=given, return_weights=True)
-        expected = reference(layer, query, memory, admitted)
-        for output, value in zip(found, expected, strict=True):
-            np.testing.assert_allclose(output, value, atol=1e-4)
+    check_reference(built(score), reference, *inputs_of(score), atol=1e-4)
 
 
 def test_symmetric(seed):
@@ -200,68 +178,28 @@ def test_bias_initializer_and_constraint(seed):
 
 
 def test_hypotheses_read_one_memory(score):
-    layer = built(score, window=3)
     query, memory = normal(6, 2, 6), inputs_of(score)[1]
     mask = np.arange(7) < [[2], [5]]
-    shared = layer(
-        query,
-        memory_mask=mask,
-        projected_memory=layer.project_memory(memory),
-        return_weights=True,
-    )
-    repeated = layer(
-        query,
-        np.repeat(memory, 3, axis=0),
-        memory_mask=np.repeat(mask, 3, axis=0),
-        return_weights=True,
-    )
-
-    for output, expected in zip(shared, repeated, strict=True):
-        np.testing.assert_allclose(output, expected, atol=1e-5)
+    check_hypotheses(built(score, window=3), query, memory, mask, atol=1e-5)
 
 
 def test_window_is_a_cut_of_the_memory(score):
-    layer, all_of_it = built(score, window=2), built(score)
-    all_of_it.set_weights(layer.get_weights())
-    query, memory = inputs_of(score)
-    mask = np.arange(7) < np.full((2, 1), 5)
-
-    np.testing.assert_allclose(
-        layer(query, memory, memory_mask=mask),
-        all_of_it(query, memory[:, 3:5]),
-        atol=1e-5,
-    )
-    np.testing.assert_allclose(
-        layer(query, memory), all_of_it(query, memory[:, 5:]), atol=1e-5
-    )
+    check_window(built(score, window=2), built(score), *inputs_of(score))
 
 
 # Influence.
 
 
 def test_padding_changes_nothing(score):
-    layer = built(score)
     query, memory = inputs_of(score)
-    padded = np.concatenate([memory, 9 + memory[:, :3]], axis=1)
-    mask = np.arange(10) < np.full((2, 1), 7)
-    context, weights = layer(
-        query, padded, memory_mask=mask, return_weights=True
-    )
-
-    assert not numpy_of(weights)[..., 7:].any()
-    np.testing.assert_allclose(context, layer(query, memory), atol=1e-5)
+    check_padding(built(score), query, memory, 9 + memory[:, :3], atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 def test_nothing_to_attend_to(score, dtype):
-    mask = np.array([[False] * 7, [True] * 7])
-    context, weights = built(score, dtype=dtype)(
-        *inputs_of(score), memory_mask=mask, return_weights=True
-    )
-
-    assert not numpy_of(context)[0].any()
-    assert not numpy_of(weights)[0].any()
-    np.testing.assert_allclose(numpy_of(weights)[1].sum(-1), 1, atol=0.02)
+    layer = built(score, dtype=dtype)
+    inputs = inputs_of(score)
+    check_no_memory(*layer(*inputs, NO_MEMORY, return_weights=True))
 
 
 # Errors.

@@ -6,6 +6,7 @@ from keras import ops
 from kseq.layers import MultiHeadAttention
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
+from tests.layers.attention_checks import check_hypotheses
 
 
 def inputs_of(kind):
@@ -339,21 +340,7 @@ def test_hypotheses_share_one_memory(seed, time):
     query, memory = normal(2 * 4, time, 8), normal(2, 7, 6)
     mask = np.arange(7) < [[3], [7]]
     layer = built([query, np.repeat(memory, 4, axis=0)])
-
-    shared = layer(
-        query,
-        memory_mask=mask,
-        projected_memory=layer.project_memory(memory),
-        return_weights=True,
-    )
-    repeated = layer(
-        query,
-        np.repeat(memory, 4, axis=0),
-        memory_mask=np.repeat(mask, 4, axis=0),
-        return_weights=True,
-    )
-    for ours, theirs in zip(shared, repeated, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    check_hypotheses(layer, query, memory, mask, atol=1e-5)
 
 
 def test_a_batch_without_rows_has_masks_of_each_query():

@@ -1,10 +1,14 @@
-import keras
 import numpy as np
 import pytest
 
 from kseq.layers import RecurrentPooling
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
+from tests.layers.attention_checks import (
+    NO_MEMORY,
+    check_no_memory,
+    check_round_trip,
+)
 from tests.layers.numpy_recurrence import recurrent_pooling
 
 
@@ -30,16 +34,7 @@ def test_shapes_and_weights():
 
 
 def test_round_trip_through_a_file(seed, tmp_path):
-    inputs = keras.Input((None, 8))
-    mask = keras.Input((None,), dtype="bool")
-    outputs = RecurrentPooling(3, 5)(inputs, mask, return_weights=True)
-    model = keras.Model([inputs, mask], outputs)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    data = [normal(2, 7, 8), np.arange(7) < [[3], [5]]]
-
-    for output, again in zip(model(data), loaded(data), strict=True):
-        np.testing.assert_array_equal(output, again)
+    check_round_trip(RecurrentPooling(3, 5), tmp_path, normal(2, 7, 8))
 
 
 # Values.
@@ -68,14 +63,8 @@ def test_padding_changes_nothing(seed):
 
 @pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 def test_nothing_to_read(seed, dtype):
-    mask = np.array([[False] * 7, [True] * 7])
-    output, weights = built(dtype=dtype)(
-        normal(2, 7, 8), mask, return_weights=True
-    )
-
-    assert not numpy_of(output)[0].any()
-    assert not numpy_of(weights)[0].any()
-    np.testing.assert_allclose(numpy_of(weights)[1].sum(-1), 1, atol=0.02)
+    layer, inputs = built(dtype=dtype), normal(2, 7, 8)
+    check_no_memory(*layer(inputs, NO_MEMORY, return_weights=True))
 
 
 # Errors.
