@@ -1,7 +1,4 @@
-import importlib
-import itertools
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +15,15 @@ from kseq.data import (
     training_batches,
 )
 from kseq.data.dialogues.small_talk import small_talk
-from tests.data.kept_tokenizer import check_a_tokenizer_that_is_kept
+from tests.data.prepare_checks import (
+    check_a_tokenizer_that_is_kept,
+    check_broken_files,
+    check_built_in_corpus,
+    check_it_resumes,
+    check_number_of_processes,
+    check_same_batches,
+    check_same_error,
+)
 from tests.slow import others_slow
 
 MODELS = {  # arguments of the preprocessor
@@ -116,51 +121,16 @@ def test_batches_are_those_of_a_run_from_the_files(name):
         for each in pairs
     ]
     streams = [stream.take(10).as_numpy_iterator() for stream in streams]
-    for batch, other in itertools.zip_longest(*streams):
-        for array, known in zip(
-            (*batch[0].values(), *batch[1:]),
-            (*other[0].values(), *other[1:]),
-            strict=True,
-        ):
-            assert array.dtype == known.dtype
-            np.testing.assert_array_equal(array, known)
-
-
-def files_of(folder):
-    return {
-        path.name: path.read_bytes()
-        for path in Path(folder).iterdir()
-        if path.name != "prepared.json"
-    }
+    check_same_batches(*streams)
 
 
 @pytest.mark.slow
 def test_number_of_processes_does_not_matter():
-    prepare("one", processes=1)
-    prepare("two", processes=2)
-    assert files_of("one") == files_of("two")
+    check_number_of_processes(prepare)
 
 
 def test_it_resumes_where_it_was_interrupted(monkeypatch):
-    prepare("whole")
-    replace, written = os.replace, []
-
-    def interrupted(source, path):
-        if str(path) not in written:
-            written.append(str(path))
-            raise KeyboardInterrupt
-        replace(source, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", interrupted)
-        for _ in range(100):
-            try:
-                prepare()
-            except KeyboardInterrupt:
-                continue
-            break
-    assert len(written) > 10
-    assert files_of("out") == files_of("whole")
+    check_it_resumes(monkeypatch, prepare)
 
 
 def test_other_options_and_files_are_refused():
@@ -187,35 +157,21 @@ def test_other_options_and_files_are_refused():
         corpus.train.lines()
 
 
-def test_a_truncated_file_is_an_error():
+def test_a_truncated_or_changed_file_is_an_error():
     prepare()
-    for name in ("ids.values", "ids.offsets", "ids.rows", "answers.values"):
-        content = Path("out", name).read_bytes()
-        Path("out", name).write_bytes(content[:-8])
-        with pytest.raises(DataError, match=f"out is broken: {name} has"):
-            open_prepared_dialogues("out")
-        Path("out", name).write_bytes(content)
+    names = "ids.values", "ids.offsets", "ids.rows", "answers.values"
+    check_broken_files(open_prepared_dialogues, names)
 
 
 def test_errors_are_those_of_reading():
     for content in ("a\n", " \n", "a\nb\n", "a\nb\n\na\nb\n"):
         Path("c.txt").write_text(content)
-        with pytest.raises(DataError) as expected:
-            read_dialogue_corpus("c.txt")
-        with pytest.raises(DataError) as found:
-            prepare("new", "c.txt")
-        assert str(found.value) == str(expected.value)
+        check_same_error(read_dialogue_corpus, prepare, "c.txt")
 
 
 def test_a_tokenizer_that_is_kept():
-    check_a_tokenizer_that_is_kept(prepare, files_of)
+    check_a_tokenizer_that_is_kept(prepare)
 
 
 def test_the_built_in_corpus_is_in_memory(monkeypatch):
-    # Of few: it is generated and trained on twice.
-    module = importlib.import_module("kseq.data.dialogues.small_talk")
-    sizes = {"train": 120, "validation": 20, "test": 20}
-    monkeypatch.setattr(module, "SIZES", sizes)
-    corpus = prepare("unused", None)
-    assert not Path("unused").exists()
-    assert prepare("unused", None, tokenizer=corpus.tokenizer) == corpus
+    check_built_in_corpus(monkeypatch, prepare, "dialogues.small_talk")

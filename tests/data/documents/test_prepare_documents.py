@@ -1,7 +1,5 @@
-import importlib
 import itertools
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +18,16 @@ from kseq.data import (
     read_document_corpus,
 )
 from kseq.data.documents.dispatch_reports import dispatch_reports
-from kseq.data.files.prepared_folder import PreparedFolder
-from tests.data.kept_tokenizer import check_a_tokenizer_that_is_kept
+from tests.data.prepare_checks import (
+    check_a_tokenizer_that_is_kept,
+    check_broken_files,
+    check_built_in_corpus,
+    check_it_resumes,
+    check_number_of_processes,
+    check_same_batches,
+    check_same_error,
+    files_of,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -65,17 +71,6 @@ def batches_of(corpus, ids):
     return list(itertools.islice(stream.as_numpy_iterator(), 30))
 
 
-def check_equal(found, expected):
-    for batch, other in zip(found, expected, strict=True):
-        for array, known in zip(
-            (*batch[0].values(), *batch[1:]),
-            (*other[0].values(), *other[1:]),
-            strict=True,
-        ):
-            assert array.dtype == known.dtype
-            np.testing.assert_array_equal(array, known)
-
-
 @pytest.mark.parametrize(
     ("train", "validation"),
     [("a.tsv", None), ("a.tsv", "b.tsv"), ("a.jsonl", None)],
@@ -102,22 +97,16 @@ def test_it_is_what_is_read(train, validation):
 def test_batches_are_those_of_a_run_from_the_files():
     prepared, corpus = prepare(), read_document_corpus("a.tsv", log=False)
     (ids, own), (others, _) = tokenized(prepared), tokenized(corpus)
-    check_equal(batches_of(prepared, ids), batches_of(corpus, others))
+    check_same_batches(batches_of(prepared, ids), batches_of(corpus, others))
     vectors = [piece_vectors(each, own.vocab_size, 8) for each in (ids, others)]
     np.testing.assert_array_equal(*vectors)
     texts = [
         piece_prediction_batches(each, batch_pieces=200, seed=1)
         for each in (ids, others)
     ]
-    check_equal(*(itertools.islice(t.as_numpy_iterator(), 2) for t in texts))
-
-
-def files_of(folder):
-    return {
-        path.name: path.read_bytes()
-        for path in Path(folder).iterdir()
-        if path.name != "prepared.json"
-    }
+    check_same_batches(
+        *(itertools.islice(t.as_numpy_iterator(), 2) for t in texts)
+    )
 
 
 def test_beam_writes_the_same():
@@ -129,33 +118,16 @@ def test_beam_writes_the_same():
 
 @pytest.mark.slow
 def test_number_of_processes_does_not_matter():
-    prepare("one", processes=1)
-    prepare("two", processes=2)
-    assert files_of("one") == files_of("two")
+    check_number_of_processes(prepare)
 
 
 def test_it_resumes_where_it_was_interrupted(monkeypatch):
     rows = Path("a.tsv").read_text().splitlines(keepends=True)
     Path("a.tsv").write_text("".join(rows[:20]))
-    prepare("whole")
-    replace, written = os.replace, []
-
-    def interrupted(source, path):
-        if str(path) not in written:
-            written.append(str(path))
-            raise KeyboardInterrupt
-        replace(source, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", interrupted)
-        for _ in range(500):
-            try:
-                prepare(part_size=3000 + 500 * len(written))
-            except KeyboardInterrupt:
-                continue
-            break
-    assert len(written) > 10
-    assert files_of("out") == files_of("whole")
+    check_it_resumes(
+        *(monkeypatch, prepare),
+        lambda steps: {"part_size": 3000 + 500 * steps},
+    )
     records = [Path(each, "prepared.json") for each in ("out", "whole")]
     assert records[0].read_bytes() == records[1].read_bytes()
 
@@ -184,25 +156,14 @@ def test_other_options_and_files_are_refused():
 
 def test_a_truncated_or_changed_file_is_an_error():
     prepare()
-    for name in ("ids.values", "ids.offsets", "ids.rows", "labels.values"):
-        content = Path("out", name).read_bytes()
-        Path("out", name).write_bytes(content[:-8])
-        with pytest.raises(DataError, match=f"out is broken: {name} has"):
-            read_document_corpus("out")
-        Path("out", name).write_bytes(content[::-1])
-        with pytest.raises(DataError, match=f"content of {name} has changed"):
-            PreparedFolder("out").verify()
-        Path("out", name).write_bytes(content)
+    names = "ids.values", "ids.offsets", "ids.rows", "labels.values"
+    check_broken_files(read_document_corpus, names)
 
 
 def test_errors_are_those_of_reading():
     for content in ("a\tx\n", "a\tx\nb\ty\n", " \n", "a\tx\na\n"):
         Path("c.tsv").write_text(content)
-        with pytest.raises(DataError) as expected:
-            read_document_corpus("c.tsv")
-        with pytest.raises(DataError) as found:
-            prepare("new", "c.tsv")
-        assert str(found.value) == str(expected.value)
+        check_same_error(read_document_corpus, prepare, "c.tsv")
 
 
 def test_what_is_held_out_is_limited(monkeypatch):
@@ -214,14 +175,8 @@ def test_what_is_held_out_is_limited(monkeypatch):
 
 
 def test_a_tokenizer_that_is_kept():
-    check_a_tokenizer_that_is_kept(prepare, files_of)
+    check_a_tokenizer_that_is_kept(prepare)
 
 
 def test_the_built_in_corpus_is_in_memory(monkeypatch):
-    # Of few: it is generated and trained on twice.
-    module = importlib.import_module("kseq.data.documents.dispatch_reports")
-    sizes = {"train": 120, "validation": 20, "test": 20}
-    monkeypatch.setattr(module, "SIZES", sizes)
-    corpus = prepare("unused", None)
-    assert not Path("unused").exists()
-    assert prepare("unused", None, tokenizer=corpus.tokenizer) == corpus
+    check_built_in_corpus(monkeypatch, prepare, "documents.dispatch_reports")

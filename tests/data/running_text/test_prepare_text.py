@@ -18,6 +18,7 @@ from kseq.data import (
     running_text_batches,
 )
 from kseq.data.files.prepared_folder import PreparedFolder
+from tests.data.prepare_checks import check_same_error
 
 ODD = "".join(
     [
@@ -252,11 +253,7 @@ def test_broken_folders():
 def test_errors_are_those_of_reading(content):
     if content is not None:
         Path("a.txt").write_text(content)
-    with pytest.raises(DataError) as read:
-        read_text_corpus("a.txt")
-    with pytest.raises(DataError) as prepared:
-        prepare_text("out", "a.txt")
-    assert str(prepared.value) == str(read.value)
+    check_same_error(read_text_corpus, prepare_text, "a.txt")
 
 
 def test_batches_from_a_file_are_those_from_memory():

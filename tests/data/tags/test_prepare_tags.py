@@ -1,7 +1,4 @@
-import importlib
-import itertools
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +15,15 @@ from kseq.data import (
     tagging_batches,
 )
 from kseq.data.tags.journeys import journeys
-from tests.data.kept_tokenizer import check_a_tokenizer_that_is_kept
+from tests.data.prepare_checks import (
+    check_a_tokenizer_that_is_kept,
+    check_broken_files,
+    check_built_in_corpus,
+    check_it_resumes,
+    check_number_of_processes,
+    check_same_batches,
+    check_same_error,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -80,54 +85,19 @@ def test_batches_are_those_of_a_run_from_the_files():
         for corpus in (prepare(), read_tagging_corpus("a.tsv", log=False))
     ]
     streams = [stream.take(10).as_numpy_iterator() for stream in streams]
-    for batch, other in itertools.zip_longest(*streams):
-        for array, known in zip(
-            (*batch[0].values(), *batch[1:]),
-            (*other[0].values(), *other[1:]),
-            strict=True,
-        ):
-            assert array.dtype == known.dtype
-            np.testing.assert_array_equal(array, known)
-
-
-def files_of(folder):
-    return {
-        path.name: path.read_bytes()
-        for path in Path(folder).iterdir()
-        if path.name != "prepared.json"
-    }
+    check_same_batches(*streams)
 
 
 @pytest.mark.slow
 def test_number_of_processes_does_not_matter(capfd):
-    prepare("one", processes=1)
-    prepare("two", processes=2)
-    assert files_of("one") == files_of("two")
+    check_number_of_processes(prepare)
     assert "absl" not in capfd.readouterr().err  # TensorFlow starts in both
 
 
 def test_it_resumes_where_it_was_interrupted(monkeypatch):
     rows = Path("a.tsv").read_text().splitlines(keepends=True)
     Path("a.tsv").write_text("".join(rows[:100]))
-    prepare("whole")
-    replace, written = os.replace, []
-
-    def interrupted(source, path):
-        if str(path) not in written:
-            written.append(str(path))
-            raise KeyboardInterrupt
-        replace(source, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", interrupted)
-        for _ in range(100):
-            try:
-                prepare()
-            except KeyboardInterrupt:
-                continue
-            break
-    assert len(written) > 10
-    assert files_of("out") == files_of("whole")
+    check_it_resumes(monkeypatch, prepare)
 
 
 def test_other_options_and_files_are_refused():
@@ -154,14 +124,10 @@ def test_other_options_and_files_are_refused():
             corpus.tokenized(preprocessor)
 
 
-def test_a_truncated_file_is_an_error():
+def test_a_truncated_or_changed_file_is_an_error():
     prepare()
-    for name in ("ids.values", "ids.offsets", "ids.rows", "tags.values"):
-        content = Path("out", name).read_bytes()
-        Path("out", name).write_bytes(content[:-8])
-        with pytest.raises(DataError, match=f"out is broken: {name} has"):
-            open_prepared_tags("out")
-        Path("out", name).write_bytes(content)
+    names = "ids.values", "ids.offsets", "ids.rows", "tags.values"
+    check_broken_files(open_prepared_tags, names)
 
 
 def test_errors_are_those_of_reading():
@@ -169,28 +135,14 @@ def test_errors_are_those_of_reading():
     contents = "a\tX\n", "a\tX\na\tY\n", " \n", "a\tX Y\n", swapped
     for content in contents:
         Path("c.tsv").write_text(content)
-        with pytest.raises(DataError) as expected:
-            read_tagging_corpus("c.tsv")
-        with pytest.raises(DataError) as found:
-            prepare("new", "c.tsv")
-        assert str(found.value) == str(expected.value)
+        check_same_error(read_tagging_corpus, prepare, "c.tsv")
     Path("c.tsv").write_text("a\tX\nb\tnew\n")
-    with pytest.raises(DataError) as expected:
-        read_tagging_corpus("a.tsv", "c.tsv")
-    with pytest.raises(DataError) as found:
-        prepare("new", "a.tsv", "c.tsv")
-    assert str(found.value) == str(expected.value)
+    check_same_error(read_tagging_corpus, prepare, "a.tsv", "c.tsv")
 
 
 def test_a_tokenizer_that_is_kept():
-    check_a_tokenizer_that_is_kept(prepare, files_of)
+    check_a_tokenizer_that_is_kept(prepare)
 
 
 def test_the_built_in_corpus_is_in_memory(monkeypatch):
-    # Of few: it is generated and trained on twice.
-    module = importlib.import_module("kseq.data.tags.journeys")
-    sizes = {"train": 120, "validation": 20, "test": 20}
-    monkeypatch.setattr(module, "SIZES", sizes)
-    corpus = prepare("unused", None)
-    assert not Path("unused").exists()
-    assert prepare("unused", None, tokenizer=corpus.tokenizer) == corpus
+    check_built_in_corpus(monkeypatch, prepare, "tags.journeys")
