@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.request
 
 import grpc
@@ -27,6 +26,7 @@ from kseq.commands import serve
 from kseq.server import ModelStore
 from kseq.server import serve as server_module
 from tests.failing_disk import FailingDisk
+from tests.waiting import wait_for
 
 # The operations of `_Slow` that no export of kseq has.
 ALLOWED = ("--allow-op", "PartitionedCall", "--allow-op", "StringToNumber")
@@ -176,13 +176,6 @@ def requests_of_workers(port):
     return counts
 
 
-def wait_for(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 TWO_WORKERS = (
     *("--workers", "2", "--grpc-port", "0", "--metrics"),
     *ALLOWED,
@@ -204,9 +197,11 @@ def test_two_workers_at_one_port(folder):
         wait_for_line(process, "2 workers are ready")
         url = f"http://127.0.0.1:{port}/readyz"
         assert urllib.request.urlopen(url, timeout=60).status == 200
-        wait_for(are_both_asked)
+        wait_for(are_both_asked, 60)
         assert predict_by_grpc(other_port, "123") == [123]
-        wait_for(lambda: sum(requests_of_workers(port).values()) == asked + 1)
+        wait_for(
+            lambda: sum(requests_of_workers(port).values()) == asked + 1, 60
+        )
         answers = []
         threads = [
             threading.Thread(target=lambda ask=ask: answers.append(ask()))
@@ -248,12 +243,12 @@ def test_a_worker_that_is_killed_under_load(folder):
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
             thread.start()
-        wait_for(lambda: len(requests_of_workers(port)) == 2)
+        wait_for(lambda: len(requests_of_workers(port)) == 2, 60)
         workers[0].kill()
         wait_for_line(process, "worker 1 was ended by signal 9")
         count = len(answers)
         wait_for_line(process, "worker 1 is ready")
-        wait_for(lambda: len(requests_of_workers(port)) == 2)
+        wait_for(lambda: len(requests_of_workers(port)) == 2, 60)
         assert workers[1].is_running()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0

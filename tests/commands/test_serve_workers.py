@@ -13,6 +13,7 @@ import pytest
 from kseq.commands import serve_workers
 from kseq.commands.serve_workers import run_workers
 from kseq.user_error import UserError
+from tests.waiting import wait_for
 
 
 def wait_for_the_end():
@@ -77,14 +78,6 @@ def has_ended(number):
     return False
 
 
-def wait_for(condition):
-    end = time.monotonic() + 30
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return found
-
-
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr(serve_workers, "_PAUSE", 0)
@@ -97,7 +90,9 @@ def test_who_dies_is_replaced(tmp_path, capfd):
     def kill_one():
         files = [tmp_path / f"{number}.worker" for number in (1, 2)]
         try:
-            wait_for(lambda: "2 workers are ready" in capfd.readouterr().err)
+            wait_for(
+                lambda: "2 workers are ready" in capfd.readouterr().err, 30
+            )
             seen["before"] = [file.read_text().split() for file in files]
             os.kill(int(seen["before"][0][0]), signal.SIGKILL)
             seen["lines"] = ""
@@ -106,7 +101,7 @@ def test_who_dies_is_replaced(tmp_path, capfd):
                 seen["lines"] += capfd.readouterr().err
                 return "worker 1 is ready" in seen["lines"]
 
-            wait_for(is_ready)
+            wait_for(is_ready, 30)
             seen["after"] = [file.read_text().split() for file in files]
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -172,7 +167,7 @@ def test_workers_end_with_the_main_process(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", code]) as main:
         file = tmp_path / "1.worker"
-        wait_for(lambda: file.exists() and file.read_text())
+        wait_for(lambda: file.exists() and file.read_text(), 30)
         number = int(file.read_text().split()[0])
         main.kill()
-    wait_for(lambda: has_ended(number))
+    wait_for(lambda: has_ended(number), 30)

@@ -15,6 +15,7 @@ from kseq.files.built_in import built_in_run, recipe_pages
 from kseq.user_error import UserError
 from tests.recipes import load_recipe
 from tests.test_recipes import BUILT_IN
+from tests.waiting import wait_for
 
 # Writes what a training leaves, after as long as the file `wait` exists.
 PROGRAM = """
@@ -56,13 +57,6 @@ def started(folder):
     return (folder / "started").read_text().splitlines()
 
 
-def wait_until(has_come):
-    deadline = time.monotonic() + 60
-    while not has_come():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def ask():
     return subprocess.Popen(
         [sys.executable, "-c", ASK.format(program=PROGRAM)],
@@ -82,7 +76,7 @@ def test_of_several_processes_one_trains(folder):
     folder.mkdir(parents=True)
     (folder / "wait").touch()
     processes = [ask() for _ in range(2)]
-    wait_until((folder / "started").exists)
+    wait_for((folder / "started").exists, 60)
     time.sleep(0.2)  # of a second training
     (folder / "wait").unlink()
     for process in processes:
@@ -96,7 +90,7 @@ def test_a_training_outlives_a_process_that_is_killed(folder):
     folder.mkdir(parents=True)
     (folder / "wait").touch()
     with ask() as process:
-        wait_until((folder / "runs/dates/metrics.jsonl").exists)
+        wait_for((folder / "runs/dates/metrics.jsonl").exists, 60)
         process.kill()
     with open(folder / "dates.lock") as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,7 +106,7 @@ def test_a_process_that_is_stopped_stops_its_training(folder):
     for number in (signal.SIGTERM, signal.SIGINT):
         (folder / "runs/dates/metrics.jsonl").unlink(missing_ok=True)
         with ask() as process:
-            wait_until((folder / "runs/dates/metrics.jsonl").exists)
+            wait_for((folder / "runs/dates/metrics.jsonl").exists, 60)
             os.kill(process.pid, number)
             assert process.wait(timeout=60) != 0
     (folder / "wait").unlink()

@@ -10,6 +10,7 @@ from kseq.server import cancellation
 from kseq.server.batcher import Batcher
 from kseq.server.request_error import RequestError
 from kseq.server.row_lengths import row_lengths
+from tests.waiting import wait_for
 
 
 class Lengths:
@@ -60,13 +61,6 @@ def make():
 def ask(batcher, servable, *texts, timeout=20.0, name="text"):
     inputs = {name: np.array(texts, object)}
     return batcher.submit(servable, "serving_default", inputs, timeout)
-
-
-def wait_for(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def occupied(batcher, servable):

@@ -13,6 +13,7 @@ import pytest
 from kseq.commands.serve import _listening
 from kseq.server import Batcher, RestApp, http_protocol, request_body, serve
 from kseq.server.body_memory import BodyMemory
+from tests.waiting import wait_for
 
 HELLO = b'{"instances": ["hello"]}'
 ANSWER = {"predictions": [{"text": "HELLO", "score": 5.0}]}
@@ -21,13 +22,6 @@ HEAD = (
     b"Host: localhost\r\nContent-Length: %d\r\n\r\n"
 )
 PATIENCE = 0.2  # seconds; 20 where nobody is in a hurry
-
-
-def wait_for(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 class Server:

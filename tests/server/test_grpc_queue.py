@@ -24,6 +24,7 @@ from kseq.server import grpc_messages
 from kseq.server.body_memory import BodyMemory
 from tests.server.grpc_client import METHODS, spec
 from tests.server.tensor_protos import text
+from tests.waiting import wait_for
 
 
 def predict(*texts, model=None):
@@ -35,13 +36,6 @@ def predict(*texts, model=None):
 def score_of(response):
     (score,) = response.outputs["score"].float_val
     return score
-
-
-def wait_for(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_no_request_fails_while_versions_change(

@@ -1,7 +1,6 @@
 """What Prometheus finds."""
 
 import threading
-import time
 import types
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ from kseq.server.metrics import Metrics
 from kseq.server.shared_metrics import SharedMetrics
 from tests.server.grpc_client import spec
 from tests.server.tensor_protos import text
+from tests.waiting import wait_for
 
 METRICS = "/monitoring/prometheus/metrics"
 
@@ -33,13 +33,6 @@ def values(body, name):
         for sample in family.samples
         if sample.name == name
     }
-
-
-def wait_for(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def record(**more):
