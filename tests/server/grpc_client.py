@@ -81,6 +81,15 @@ def spec(name="many", version=None, **more):
     return ModelSpec(name=name, **more)
 
 
+def predict(signature="", only=(), **inputs):
+    """A `PredictRequest`."""
+    return PredictRequest(
+        model_spec=spec(signature_name=signature),
+        inputs=inputs,
+        output_filter=only,
+    )
+
+
 @contextlib.contextmanager
 def serve_grpc(portal, store, queue_size=256, **options):
     """Serves a store, and gives a `GrpcClient`.

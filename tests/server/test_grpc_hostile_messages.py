@@ -15,7 +15,7 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import (
 )
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from tests.server.grpc_client import spec
+from tests.server.grpc_client import predict, spec
 from tests.server.tensor_protos import (
     content,
     floats,
@@ -26,14 +26,6 @@ from tests.server.tensor_protos import (
 )
 
 BODY_LIMIT = 2**20  # of `grpc_client`
-
-
-def predict(signature="", only=(), **inputs):
-    return PredictRequest(
-        model_spec=spec(signature_name=signature),
-        inputs=inputs,
-        output_filter=only,
-    )
 
 
 HELLO = predict(text=text(b"hello"))

@@ -5,9 +5,8 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from tests.server.grpc_client import spec
+from tests.server.grpc_client import predict
 from tests.server.tensor_protos import (
     bools,
     content,
@@ -19,14 +18,6 @@ from tests.server.tensor_protos import (
 )
 
 NAN, INFINITY = float("nan"), float("inf")
-
-
-def predict(signature="", only=(), **inputs):
-    return PredictRequest(
-        model_spec=spec(signature_name=signature),
-        inputs=inputs,
-        output_filter=only,
-    )
 
 
 HELLO = predict(text=text(b"hello"))
