@@ -1,18 +1,13 @@
 import importlib
-import io
 import warnings
 
 import numpy as np
 import pytest
-from matplotlib import image
 
 from kseq.pictures import attention_picture, figures
+from tests.pictures.pixels import pixels
 
 module = importlib.import_module("kseq.pictures.attention_picture")
-
-
-def pixels(png):
-    return image.imread(io.BytesIO(png), format="png")
 
 
 def test_dark_where_the_weight_is():

@@ -1,20 +1,19 @@
 import importlib
-import io
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib import image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from kseq.pictures.confusion_picture import confusion_picture
 from kseq.pictures.figures import ignore_missing_glyphs
+from tests.pictures.pixels import pixels
 
 module = importlib.import_module("kseq.pictures.confusion_picture")
 
 
 def size_of(png):
-    return image.imread(io.BytesIO(png), format="png").shape[:2]
+    return pixels(png).shape[:2]
 
 
 @pytest.fixture

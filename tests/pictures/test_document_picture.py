@@ -1,9 +1,7 @@
 import importlib
-import io
 
 import numpy as np
 import pytest
-from matplotlib import image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
@@ -14,6 +12,7 @@ from kseq.pictures.document_picture import (
 )
 from kseq.pictures.figures import ignore_missing_glyphs
 from kseq.serving import ExplainedDocument
+from tests.pictures.pixels import pixels
 
 module = importlib.import_module("kseq.pictures.document_picture")
 
@@ -41,10 +40,6 @@ def document_of(*sentences, weights=None):
         sentences,
         [[1 / len(words)] * len(words) for words in sentences],
     )
-
-
-def pixels(png):
-    return image.imread(io.BytesIO(png), format="png")
 
 
 @pytest.fixture

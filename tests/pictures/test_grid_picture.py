@@ -10,6 +10,7 @@ from PIL import Image
 from kseq.pictures import attention_page, grid_picture
 from kseq.pictures.grid_picture import decoded_picture
 from kseq.serving import Attention
+from tests.pictures.pixels import grey
 
 CELLS = [f"{row},{column}" for row in (1, 2) for column in (1, 2, 3)]
 TOKENS = ["▁a", "▁$1$", "▁<b>", "</s>"]
@@ -23,21 +24,16 @@ def encoded(kind):
     return file.getvalue()
 
 
-def pixels_of(png):
-    with Image.open(io.BytesIO(png)) as image:
-        return np.asarray(image.convert("L"), int)
-
-
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", None])
 def test_the_weights_are_seen(kind):
     picture = kind and encoded(kind)
     png = grid_picture(WEIGHTS, CELLS, TOKENS, picture)
     other = grid_picture(WEIGHTS[::-1], CELLS, TOKENS, picture)
     assert png == grid_picture(WEIGHTS, CELLS, TOKENS, picture)
-    assert pixels_of(png).shape == pixels_of(other).shape
+    assert grey(png).shape == grey(other).shape
     # Cells without a weight are dark, others are not.
-    assert (pixels_of(png) < 100).mean() > 0.1
-    assert (pixels_of(png) != pixels_of(other)).mean() > 0.02
+    assert (grey(png) < 100).mean() > 0.1
+    assert (grey(png) != grey(other)).mean() > 0.02
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,16 @@
 import importlib
-import io
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from kseq.pictures import memory_picture
+from tests.pictures.pixels import grey
 
 module = importlib.import_module("kseq.pictures.memory_picture")
 
 
 def uniform(steps, heads=1, slots=6):
     return np.full((steps, heads, slots), 1 / slots)
-
-
-def pixels_of(png):
-    with Image.open(io.BytesIO(png)) as image:
-        return np.asarray(image.convert("L"), int)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +23,7 @@ def test_any_length_is_drawn(steps, value):
     weights = uniform(steps)
     png = memory_picture(bits, bits, weights, weights, targets=targets)
     assert png.startswith(b"\x89PNG\r\n")
-    assert min(pixels_of(png).shape) > 100
+    assert min(grey(png).shape) > 100
 
 
 def drawn(monkeypatch, *arguments, **options):
@@ -69,7 +63,7 @@ def test_unused_slots_and_late_steps_are_left_out(monkeypatch):
 def test_dark_where_a_head_looks():
     bits = np.zeros((6, 2))
     here, there = np.eye(6)[:, None], np.eye(6)[::-1, None]
-    one = pixels_of(memory_picture(bits, bits, here, here))
-    other = pixels_of(memory_picture(bits, bits, there, here))
+    one = grey(memory_picture(bits, bits, here, here))
+    other = grey(memory_picture(bits, bits, there, here))
     assert one.shape == other.shape
     assert (one - other).max() > 200

@@ -1,25 +1,18 @@
 """The attention to speech over its time: in TensorBoard, and on a page."""
 
-import io
-
 import numpy as np
 import pytest
-from PIL import Image
 
 from kseq.pictures import attention_page, speech_picture
 from kseq.serving import Attention
 from kseq.serving.attention import with_pictures
 from kseq.sources.spectrogram import spectrogram
 from tests.data.wav import tone, wav
+from tests.pictures.pixels import grey
 
 TIMES = [f"{place / 10:.2f}" for place in range(6)]
 TOKENS = ["▁a", "▁$1$", "▁<b>", "</s>"]
 WEIGHTS = np.eye(6)[:4]
-
-
-def pixels_of(png):
-    with Image.open(io.BytesIO(png)) as image:
-        return np.asarray(image.convert("L"), int)
 
 
 @pytest.mark.parametrize("of_sound", [True, False])
@@ -27,8 +20,8 @@ def test_the_weights_are_seen(of_sound):
     picture = spectrogram(wav(tone())) if of_sound else None
     png = speech_picture(WEIGHTS, TIMES, TOKENS, picture)
     other = speech_picture(WEIGHTS[::-1], TIMES, TOKENS, picture)
-    assert pixels_of(png).shape == pixels_of(other).shape
-    assert (pixels_of(png) != pixels_of(other)).mean() > 0.02
+    assert grey(png).shape == grey(other).shape
+    assert (grey(png) != grey(other)).mean() > 0.02
 
 
 @pytest.mark.parametrize(
@@ -58,7 +51,7 @@ def test_a_page_names_times():
 
 
 def test_a_tone_is_a_line_at_its_height():
-    pixels = pixels_of(spectrogram(wav(tone(0.5, hertz=1000))))
+    pixels = grey(spectrogram(wav(tone(0.5, hertz=1000))))
     darkest = pixels.mean(axis=1).argmin() / len(pixels)
     assert darkest == pytest.approx(0.75, abs=0.05)  # of 4000, from the top
 
@@ -66,7 +59,7 @@ def test_a_tone_is_a_line_at_its_height():
 def test_features_are_drawn_with_time_to_the_right():
     frames = np.zeros((40, 4))
     frames[30:, 3] = 1
-    pixels = pixels_of(spectrogram(frames))
+    pixels = grey(spectrogram(frames))
     assert pixels.shape[1] == 40
     assert pixels[0, 35] < pixels[0, 5] - 100
     assert pixels[-1, 35] == pixels[-1, 5]
@@ -79,7 +72,7 @@ def test_only_what_was_read_of_a_recording_is_drawn(sound):
     found = Attention(times, ["a"], np.full((1, 5), 0.2))
     cut = found._replace(truncated=True)
     whole, part = (
-        pixels_of(each.picture).shape[1]
+        grey(each.picture).shape[1]
         for each in with_pictures([found, cut], "frames", [sound, sound])
     )
     assert whole == pytest.approx(100, abs=3)

@@ -1,21 +1,16 @@
 """The attention to a dialogue: its words and its turns."""
 
 import importlib
-import io
 
 import numpy as np
 import pytest
-from matplotlib import image
 
 from kseq.pictures import turn_attention_picture
+from tests.pictures.pixels import pixels
 
 module = importlib.import_module("kseq.pictures.turn_attention_picture")
 SOURCES = ["▁a", "▁$1$", "</s>", "▁", "<0xC3>", "<0xBC>", "</s>"]
 TARGETS = ["▁x", "</s>"]
-
-
-def pixels(png):
-    return image.imread(io.BytesIO(png), format="png")
 
 
 def drawn(monkeypatch, weights, sources=SOURCES):
