@@ -24,8 +24,8 @@ from kseq import data, decoding, layers, loading, models, runs, server, serving
 from kseq.command_line.option_types import option
 from kseq.data import dates, dispatch_reports
 from kseq.data.tags.journeys import journeys
-from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.runs.run_directory import batch_fields
+from tests.commands.saved_run import saved_run
 from tests.recipes import RECIPES, load_recipe
 from tests.server.grpc_client import serve_grpc
 
@@ -63,11 +63,6 @@ OF_OTHERS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    seed: int = 1
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with the runs and exports that pages speak of, untrained."""
@@ -84,7 +79,7 @@ def folder(tmp_path_factory):
     )
     beam = decoding.BeamSearch(beam_size=3)
     translator = serving.Generator(recurrent, *both, beam, max_length=12)
-    save(folder / "runs/dates", translator)
+    saved_run(translator, folder / "runs/dates")
     serving.export(translator, folder / "saved_models/dates")
     blocks = models.Transformer(
         *(600, 600),
@@ -95,9 +90,9 @@ def folder(tmp_path_factory):
         num_heads=2,
     )
     greedy = decoding.GreedySearch()
-    save(
-        folder / "runs/transformer",
+    saved_run(
         serving.Generator(blocks, *both, greedy, max_length=12),
+        folder / "runs/transformer",
     )
 
     reports = dispatch_reports("train", size=40)
@@ -143,15 +138,6 @@ def served(folder):
     with start_blocking_portal() as portal, serve_grpc(portal, store) as client:
         yield client
     store.close()
-
-
-def save(path, served):
-    run = runs.RunDirectory(path)
-    run.start(Config())
-    run.save(served)
-    write_checkpoint(
-        run.checkpoints / "last", step=1, keep=1, vars=served.model.variables
-    )
 
 
 def code_of(page):

@@ -1,5 +1,4 @@
 import argparse
-import dataclasses
 import importlib
 import sys
 
@@ -11,13 +10,8 @@ from kseq import __main__ as cli
 from kseq import data, decoding, models, runs, serving, training
 from kseq.commands.open_predictor import chosen_search, open_predictor
 from kseq.data.documents.dispatch_reports import dispatch_reports
-from kseq.runs.checkpoint_files import write_checkpoint
+from tests.commands.saved_run import Config, saved_run
 from tests.commands.some_lines import LEARNT
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    seed: int = 1
 
 
 @pytest.fixture(autouse=True)
@@ -112,8 +106,6 @@ def documents():
 def classifier_run(tmp_path_factory, documents):
     """A run of an untrained classifier, whose answers are no near ties."""
     keras.utils.set_random_seed(1)
-    run = runs.RunDirectory(tmp_path_factory.mktemp("runs") / "labels")
-    run.start(Config())
     labels = ("ambulance", "fire", "flood", "police")
     preprocessor = data.DocumentPreprocessor.train(documents, 400)
     model = models.FlatAttention(
@@ -121,11 +113,8 @@ def classifier_run(tmp_path_factory, documents):
     )
     for weight in model.trainable_variables:
         weight.assign(keras.random.normal(weight.shape))
-    run.save(serving.Classifier(model, preprocessor, labels))
-    write_checkpoint(
-        run.checkpoints / "last", step=1, keep=1, vars=model.variables
-    )
-    return run.path
+    served = serving.Classifier(model, preprocessor, labels)
+    return saved_run(served, tmp_path_factory.mktemp("runs") / "labels")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,3 @@
-import dataclasses
 import itertools
 
 import keras
@@ -16,14 +15,13 @@ from kseq.models import (
     LSTMSeq2Seq,
     Transformer,
 )
-from kseq.runs import RunDirectory
-from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.serving import (
     Classifier,
     Generator,
     Retriever,
     export,
 )
+from tests.commands.saved_run import saved_run
 from tests.slow import slow
 
 LINES = [
@@ -153,25 +151,13 @@ def retriever_export(retriever, tmp_path_factory):
     return export(retriever, tmp_path_factory.mktemp("saved_models"))
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    seed: int = 1
-
-
 @pytest.fixture(scope="session")
 def run_of(tmp_path_factory):
     """Makes a run of what is served."""
 
-    def make(served):
-        run = RunDirectory(tmp_path_factory.mktemp("runs") / "run")
-        run.start(Config())
-        run.save(served)
-        write_checkpoint(
-            run.checkpoints / "last", 1, keep=1, vars=served.model.variables
-        )
-        return run.path
-
-    return make
+    return lambda served: saved_run(
+        served, tmp_path_factory.mktemp("runs") / "run"
+    )
 
 
 # The export of a transformer answers like its run in tests/commands, too.

@@ -15,7 +15,8 @@ from kseq.loading import load_run
 from kseq.runs import RunDirectory, RunError
 from kseq.serving import GeneratorPredictor, Retriever
 from kseq.user_error import UserError
-from tests.serving.conftest import LINES, Config
+from tests.commands.saved_run import Config
+from tests.serving.conftest import LINES
 
 TEXTS = ["the cat", "", "日本 a dog", "12 bones", " \t "]
 BLANK = [1, 4]
