@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 
 from tests.models.one_by_one import one_by_one
 
@@ -25,3 +26,12 @@ def few_steps(make_model, batches, **settings):
     )
     logs = model.fit(one_by_one(batches), verbose=0, shuffle=False)
     return logs.history, model.get_weights()
+
+
+def check_same_steps(found, expected, atol):
+    """What `few_steps` has given twice; `atol` is of the metrics."""
+    (history, weights), (known, known_weights) = found, expected
+    for one, other in zip(weights, known_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+    for name, values in known.items():
+        assert history[name] == pytest.approx(values, abs=atol), name
