@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from kseq.command_line.option_types import option
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.data.files.url_files import copy_urls, refuse_folder_urls, urls_of
@@ -66,7 +67,7 @@ def _print_filtered(options, filters):
 def _refuse_options(options):
     """Raises DataError for options of files, which are prepared already."""
     given = [
-        f"--{name.replace('_', '-')}"
+        option(name)
         for name, value in vars(options).items()
         if value and name not in _OF_ALL
     ]
