@@ -54,7 +54,7 @@ def exit_code(read, act, *, name, broken_pipe=0):
         debug = os.environ.get("KSEQ_DEBUG") or getattr(options, "debug", False)
         if code is None or debug:
             raise
-        message = escaped_line(message)  # of names in files of somebody else
+        message = escaped_line(message)  # of names in untrusted files
         with contextlib.suppress(OSError):  # standard error is full, too
             print(f"{name}: {message}", file=sys.stderr, flush=True)
         if code == 5:

@@ -14,7 +14,7 @@ def trial_run(words):
 
     Args:
         words: the command without the program, such as `["train",
-            "translate_lstm"]`. `--run` is added, and no tracker is told.
+            "translate_lstm"]`. `--run` is added, and trackers are off.
 
     Yields:
         `TrainingProcess`.

@@ -6,7 +6,7 @@ import tensorflow as tf
 # int32 in the memory of the host.
 INTEGER = tf.int64
 
-_LEAVE = 4  # items leave the batch when one in so many is done
+_LEAVE = 4  # items leave the batch when one in this many is done
 _GROUP = (8, 32)  # items: fewer take longer each, more are no faster
 # A batch of more is one for a GPU, which takes as long for few items: `kseq
 # predict` makes no larger one on a CPU, unless told to.

@@ -25,7 +25,7 @@ class Comet:
     process of its own: it needs PyTorch, and packages in other versions than
     TensorFlow, so that it belongs in another environment (`pipx install
     unbabel-comet`). Its model is Unbabel/wmt22-comet-da unless the environment
-    variable COMET_MODEL names another one, or a file of one.
+    variable COMET_MODEL names a different one, or a file.
 
     Of several references the first one counts. A line break in a text becomes
     a space.

@@ -87,7 +87,7 @@ def feed_predictions(model, inputs):
 
 
 def sampling_rate(schedule, rate, steps, step):
-    """The rate at which predictions are fed, after so many updates.
+    """The rate at which predictions are fed, after `step` updates.
 
     With i the number of updates and N `steps`, it is `rate` times
 

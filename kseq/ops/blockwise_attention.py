@@ -35,7 +35,7 @@ def long_sequences(are_long):
 
     A graph that serves every length cannot look at them while it is traced.
     """
-    # For all threads: a strategy traces each replica in another one.
+    # For all threads: a strategy traces each replica in its own.
     with _one_at_a_time:
         before, _assumed["long"] = _assumed["long"], are_long
         try:
@@ -45,7 +45,7 @@ def long_sequences(are_long):
 
 
 def is_long(query_length, memory_length):
-    """Whether there are so many energies that attention is in blocks.
+    """Whether attention is in blocks, because there are many energies.
 
     Args:
         query_length: int, or a tensor where it is unknown, T.

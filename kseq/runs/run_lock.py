@@ -65,6 +65,6 @@ def _remove_if_unused(path, lock_path, made, process):
         return  # a process that was forked
     if {file.name for file in path.iterdir()} <= {lock_path.name}:
         unlock(lock_path)
-        with contextlib.suppress(OSError):  # somebody else uses it
+        with contextlib.suppress(OSError):  # another process uses it
             for folder in made:
                 folder.rmdir()

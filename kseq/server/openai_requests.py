@@ -47,8 +47,7 @@ class TextRequest(NamedTuple):
         is_chat: bool.
         is_stream: bool, whether the text is wanted while it is being found.
         with_usage: bool, whether a stream ends with the number of tokens.
-        max_tokens: int, at most so many of an answer; None for the limit of
-            the model.
+        max_tokens: int, of an answer; None for the limit of the model.
         stop: list of str, before which an answer ends.
         draws: dict, `temperature`, `top_p` and `seed`.
     """

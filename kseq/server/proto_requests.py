@@ -83,7 +83,7 @@ def read_classify(request, signatures, limit):
         context = with_context.context.SerializeToString()
     if len(context) * len(examples) > limit:
         raise _too_large("inputs", limit)
-    # Merged: a message that follows another one overwrites its features.
+    # Merged: a later message overwrites the features of an earlier one.
     serialized = [context + example.SerializeToString() for example in examples]
     if not serialized:
         raise RequestError("Input is empty.")

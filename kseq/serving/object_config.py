@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # most models have no search
     from kseq.decoding import Search
 
 # Arguments that name a file or an address, and that no config has: weights
-# are those of the run. A config may come from somebody else.
+# are those of the run. A config may be untrusted.
 _NOT_IN_CONFIGS = ("weights",)
 
 

@@ -1,4 +1,4 @@
-"""Whether a SavedModel of somebody else may be loaded."""
+"""Whether an untrusted SavedModel may be loaded."""
 
 import hashlib
 import itertools

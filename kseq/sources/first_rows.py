@@ -59,7 +59,7 @@ def read_first_rows(content, train, validation=(), columns=()):
 
 
 def check_columns(columns, source, more=0):
-    """DataError if there are columns, but not as many as a source names.
+    """DataError if columns are given, but not the number that a source names.
 
     There may be `more` of them.
     """

@@ -350,7 +350,7 @@ def _keep_matrices(model, rank):
 
 
 def _learned(variables, has_bag):
-    """Without seeds, and without a bag of n-grams, which is fitted anew."""
+    """Without seeds, and without a bag of n-grams, which is refitted."""
     kept = [each for each in variables if tf.as_dtype(each.dtype).is_floating]
     return kept[:-2] if has_bag else kept  # those of the last layer
 

@@ -99,8 +99,8 @@ def pretrain_classifier(run, model, documents, config):
         run: see `pretrain`.
         model: see `pretrain`; a classifier of documents.
         documents: ids, see `kseq.data.document_batches`.
-        config: has `pretraining_steps`, at 0 of which nothing is done, `model`,
-            which is "transformer" or another one, `batch_pieces`, and `seed`.
+        config: has `pretraining_steps` (0 for none), `model`, `batch_pieces`,
+            and `seed`.
     """
     if config.pretraining_steps:
         text_batches = piece_prediction_batches

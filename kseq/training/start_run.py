@@ -50,7 +50,7 @@ def start_run(config):
 
 
 def choose_dropout(run, config, corpus, small=0.3):
-    """Gives `dropout`, if it is None, the default for so many training pairs.
+    """Sets `dropout`, if it is None, by the number of training pairs.
 
     In the same number of steps a small corpus is read more often than a large
     one, and needs more dropout. Above 100,000 pairs the rate is 0.1.

@@ -10,7 +10,7 @@ from kseq.files.json_files import read_json, to_json
 from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
-_IDS = "trackers.json"  # by name: a run that resumes goes on in the same place
+_IDS = "trackers.json"  # by name: a run that resumes continues there
 _PROJECT = "kseq"
 _log = logging.getLogger(__name__)
 

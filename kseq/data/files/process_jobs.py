@@ -90,8 +90,8 @@ def run_part_jobs(
         jobs: those of `run_jobs`, each with its bytes. The paths of the files
             of one begin with its `part`.
         end: of the path of the file that the function writes last.
-        processes: number of processes. By default as many as the bytes are
-            worth, at most all cores.
+        processes: number of processes. By default it depends on the bytes, and
+            is at most the number of cores.
         beam: options of a pipeline that calls the function, see
             `run_beam_jobs`, in place of processes; or None.
     """

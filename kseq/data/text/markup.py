@@ -104,7 +104,7 @@ class MarkedText(NamedTuple):
 def split_markup(document: str) -> list[str | MarkedText]:
     """The texts of a document, and what is between them.
 
-    A text goes on over the tags of elements in it, such as `<b>`. Those of
+    A text continues across the tags of elements in it, such as `<b>`. Those of
     HTML that make a block end it, such as `<p>` and `<br>`; so do elements
     whose parent has no text of its own. Comments, `<script>`, `<code>` and
     elements with `translate="no"` are no text.

@@ -15,7 +15,7 @@ _CLOSING = (
     r"^(?:([\x{201d}\x{300d}\x{300f}\x{ff09}]+)()|"
     r"([\"')\]}\x{bb}\x{2019}]+)([\pZ\s]|$))"
 )
-# An answer after which another one that follows at once gets a space.
+# A space follows such an answer, if the next one is not separated from it.
 _ENDS = r"(?s).*[.!?][\"')]*"
 # Bytes of the parts of a line that are cut before its sentences are.
 _PARTS = (2**14, 2**10)
