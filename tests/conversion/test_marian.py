@@ -3,6 +3,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import ctranslate2
 import numpy as np
@@ -369,6 +370,20 @@ def test_ctranslate2_answers_the_same(found, expected, tmp_path):
     ]
 
 
+def check_it_is_trained_on(run, capfd):
+    rows = [f"{one}\t{two}\n" for one, two in marian_oracle.sentences(200, 3)]
+    Path("pairs.tsv").write_text("".join(rows), "utf-8")
+    words = ["train", "translate_transformer", "--from", run]
+    words += ["--train", "pairs.tsv", "--run", "runs/tuned", "--steps", "10"]
+    words += ["--evaluate-every", "10", "--learning-rate", "0.0001"]
+    assert cli.main(words) == 0
+    printed = capfd.readouterr().out
+    assert f"Starting from {run}: 'best' weights of step 0." in printed
+    assert kseq.load("saved_models/tuned")(["zwei rote Hunde"]) == [
+        "two red dogs"
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("is_separate", [False, True])
 def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd, is_separate):
@@ -376,17 +391,7 @@ def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd, is_separate):
     if is_separate:
         folder = separated(folder, tmp_path / "two")
     assert cli.main(["convert", "marian", str(folder), "runs/opus"]) == 0
-    rows = [f"{one}\t{two}\n" for one, two in marian_oracle.sentences(200, 3)]
-    (tmp_path / "pairs.tsv").write_text("".join(rows), "utf-8")
-    command = ["train", "translate_transformer", "--from", "runs/opus"]
-    command += ["--train", "pairs.tsv", "--run", "runs/tuned", "--steps", "10"]
-    command += ["--evaluate-every", "10", "--learning-rate", "0.0001"]
-    assert cli.main(command) == 0
-    printed = capfd.readouterr().out
-    assert "Starting from runs/opus: 'best' weights of step 0." in printed
-    assert kseq.load("saved_models/tuned")(["zwei rote Hunde"]) == [
-        "two red dogs"
-    ]
+    check_it_is_trained_on("runs/opus", capfd)
 
 
 @pytest.mark.parametrize(
@@ -443,11 +448,16 @@ def test_what_is_not_converted(
     monkeypatch.chdir(tmp_path)
     copy = shutil.copytree(folder, tmp_path / "copy")
     damage(copy)
-    assert cli.main(["convert", "marian", str(copy), "runs/opus"]) == 2
+    words = ["convert", "marian", str(copy), "runs/opus"]
+    check_refused(words, message, capfd)
+
+
+def check_refused(words, message, capfd):
+    assert cli.main(words) == 2
     printed = capfd.readouterr().err
     assert message in printed
     assert "Traceback" not in printed
-    assert not (tmp_path / "runs" / "opus").exists()
+    assert not Path("runs").exists()
 
 
 def test_a_missing_folder_is_refused(tmp_path, capsys):
@@ -473,6 +483,22 @@ def test_values_that_are_read_of_the_wrong_type(folder, tmp_path):
             read_marian(copy)
 
 
+def new_model(oracle, module, python, folder, answers, **options):
+    """Made by an oracle in the Python that has its toolkit."""
+    python = os.environ.get(python, sys.executable)
+    if subprocess.run([python, "-c", f"import {module}"]).returncode:
+        pytest.skip(f"needs {module}")
+    options |= {
+        "seed": int(np.random.default_rng().integers(1000)),
+        "steps": 300 if answers else 0,
+    }
+    print(options)
+    subprocess.run(
+        [python, oracle.__file__, str(folder), json.dumps(options)], check=True
+    )
+    return folder
+
+
 @pytest.mark.slow  # needs PyTorch and transformers, which are the oracle
 @pytest.mark.parametrize(
     ("activation", "legacy", "separate", "answers"),
@@ -486,20 +512,11 @@ def test_values_that_are_read_of_the_wrong_type(folder, tmp_path):
     ],
 )
 def test_new_models(tmp_path, activation, legacy, separate, answers):
-    python = os.environ.get("ORACLE_PYTHON", sys.executable)
-    if subprocess.run([python, "-c", "import transformers"]).returncode:
-        pytest.skip("needs PyTorch and transformers")
-    folder = tmp_path / "new"
-    options = {
-        "seed": int(np.random.default_rng().integers(1000)),
-        "steps": 300 if answers else 0,
-        "activation": activation,
-        "legacy": legacy,
-        "separate": separate,
-    }
-    print(options)
-    program = marian_oracle.__file__
-    subprocess.run(
-        [python, program, str(folder), json.dumps(options)], check=True
+    folder = new_model(
+        *(marian_oracle, "transformers", "ORACLE_PYTHON"),
+        *(tmp_path / "new", answers),
+        activation=activation,
+        legacy=legacy,
+        separate=separate,
     )
     check_agreement(folder, read_marian(folder).generator, answers)

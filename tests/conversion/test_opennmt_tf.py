@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -21,7 +19,12 @@ from kseq.conversion import read_opennmt_tf
 from kseq.decoding import GreedySearch
 from kseq.serving.ctranslate2_export import export_ctranslate2
 from kseq.user_error import UserError
-from tests.conversion import marian_oracle, opennmt_tf_oracle
+from tests.conversion import opennmt_tf_oracle
+from tests.conversion.test_marian import (
+    check_it_is_trained_on,
+    check_refused,
+    new_model,
+)
 from tests.slow import slow
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -300,15 +303,7 @@ def test_what_is_not_converted(
     monkeypatch.chdir(tmp_path)
     copy = shutil.copytree(folder, tmp_path / "copy")
     damage(copy)
-    check_refused(command(copy), message, tmp_path, capfd)
-
-
-def check_refused(words, message, tmp_path, capfd):
-    assert cli.main(words) == 2
-    printed = capfd.readouterr().err
-    assert message in printed
-    assert "Traceback" not in printed
-    assert not (tmp_path / "runs").exists()
+    check_refused(command(copy), message, capfd)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +340,7 @@ def test_weights_that_do_not_fit(
 ):
     monkeypatch.chdir(tmp_path)
     copy = rewritten(folder, tmp_path / "copy", **changes)
-    check_refused(command(copy), message, tmp_path, capfd)
+    check_refused(command(copy), message, capfd)
 
 
 @pytest.mark.parametrize(
@@ -363,24 +358,22 @@ def test_options_that_do_not_fit(
     folder, tmp_path, monkeypatch, capfd, words, message
 ):
     monkeypatch.chdir(tmp_path)
-    check_refused(command(folder, *words), message, tmp_path, capfd)
+    check_refused(command(folder, *words), message, capfd)
 
 
 def test_options_of_another_format(folder, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     start = ["convert", "opennmt-tf"]
     words = [*start, str(folder), "runs/nmt"]
-    check_refused(
-        words, "--sentencepiece: models with another", tmp_path, capfd
-    )
+    check_refused(words, "--sentencepiece: models with another", capfd)
     words = command(folder)
     place = words.index("--heads")
     del words[place : place + 2]
-    check_refused(words, "give it with --heads", tmp_path, capfd)
+    check_refused(words, "give it with --heads", capfd)
     words = [*start, "hf://me/nmt", "runs/nmt"]
-    check_refused(words, "a folder of this machine", tmp_path, capfd)
+    check_refused(words, "a folder of this machine", capfd)
     words = ["convert", "marian", str(folder), "runs/nmt", "--source-end"]
-    check_refused(words, "marian has no --source-end", tmp_path, capfd)
+    check_refused(words, "marian has no --source-end", capfd)
 
 
 def test_one_embedding_has_one_vocabulary(folder, tmp_path):
@@ -401,17 +394,7 @@ def test_a_run_answers_and_is_trained_on(
     sources = [line["source"] for line in expected]
     answers = [line["beam"] for line in expected]
     assert kseq.load("runs/nmt")(sources) == answers
-    rows = [f"{one}\t{two}\n" for one, two in marian_oracle.sentences(200, 3)]
-    (tmp_path / "pairs.tsv").write_text("".join(rows), "utf-8")
-    words = ["train", "translate_transformer", "--from", "runs/nmt"]
-    words += ["--train", "pairs.tsv", "--run", "runs/tuned", "--steps", "10"]
-    words += ["--evaluate-every", "10", "--learning-rate", "0.0001"]
-    assert cli.main(words) == 0
-    printed = capfd.readouterr().out
-    assert "Starting from runs/nmt: 'best' weights of step 0." in printed
-    assert kseq.load("saved_models/tuned")(["zwei rote Hunde"]) == [
-        "two red dogs"
-    ]
+    check_it_is_trained_on("runs/nmt", capfd)
 
 
 @pytest.mark.slow  # needs OpenNMT-tf, which is the oracle
@@ -426,19 +409,10 @@ def test_a_run_answers_and_is_trained_on(
     ],
 )
 def test_new_models(tmp_path, options, answers):
-    python = os.environ.get("OPENNMT_PYTHON", sys.executable)
-    if subprocess.run([python, "-c", "import opennmt"]).returncode:
-        pytest.skip("needs OpenNMT-tf")
-    folder = tmp_path / "new"
-    options = {
-        "seed": int(np.random.default_rng().integers(1000)),
-        "steps": 300 if answers else 0,
+    folder = new_model(
+        *(opennmt_tf_oracle, "opennmt", "OPENNMT_PYTHON"),
+        *(tmp_path / "new", answers),
         **options,
-    }
-    print(options)
-    program = opennmt_tf_oracle.__file__
-    subprocess.run(
-        [python, program, str(folder), json.dumps(options)], check=True
     )
     target = "target" if options.get("separate") else "source"
     found = read(
