@@ -268,7 +268,7 @@ def discard_lost_output():
 
 
 def take_over():
-    """The signal that waits for the end of a call, and waits no longer.
+    """Takes the signal that is waiting for the end of a call, if any.
 
     Returns:
         its number, or None.

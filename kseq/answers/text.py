@@ -34,7 +34,7 @@ def has_lengths(task):
 
 
 def generator_predictor(signatures, source):
-    """Of an export whose answers are texts, its own or those that it knows."""
+    """The predictor of an export that answers with texts."""
     return serving.GeneratorPredictor(signatures, source=source)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with options whatever the model, before TensorFlow starts."""
+"""Checks of options that need neither the model nor TensorFlow."""
 
 import importlib.util
 import re

@@ -103,7 +103,7 @@ class Capabilities:
         return len(classes) if isinstance(classes, list) else 0
 
     def n_best(self, options):
-        """How many answers are asked for, an input.
+        """The number of answers requested for each input.
 
         Args:
             options: of the command, see `open_predictor`.

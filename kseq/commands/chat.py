@@ -23,7 +23,7 @@ _NOTE = f"{_RESET} clears the conversation; Ctrl-D exits."
 
 
 def run(options):
-    """Answers each line of the input, with the turns before it in mind."""
+    """Answers each line of the input, given the turns before it."""
     model = Capabilities(options.path)
     chat_input = model.answer.chats and model.source.chat_input
     if not chat_input:

@@ -89,7 +89,7 @@ def _copy(url):
 
 
 def _digest(variables):
-    """What tells models of the same sizes apart."""
+    """What distinguishes models of the same sizes."""
     digest = hashlib.sha256()
     for variable in variables:
         digest.update(variable.numpy().tobytes())

@@ -20,7 +20,7 @@ _CHUNK = 32  # lines whose pictures are kept
 
 
 def run(options):
-    """Reads an input a line, and prints one page with all of them."""
+    """Reads one input per line, and prints one page with all of them."""
     copy_urls(options)
     model = Capabilities(options.path)
     model.check_signature("explain", "explain")

@@ -18,7 +18,7 @@ from kseq.terminal import single_line
 
 
 def run(options):
-    """Prints it, a fact a line."""
+    """Prints the facts, one per line."""
     if is_run(options.path):
         facts = _facts_of_run(RunDirectory(options.path))
     else:

@@ -21,7 +21,7 @@ from kseq.user_error import UserError
 
 
 def run(options):
-    """Prints one score a line: that of an answer in the tokenizer's pieces.
+    """Prints one score per line: that of an answer in the tokenizer's pieces.
 
     `predict --scores` prints that of the pieces that the search found, which
     are rarely others, and with a share of CTC if the search has one.

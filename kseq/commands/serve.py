@@ -153,7 +153,7 @@ def _refusal(path):
 
 
 def _problem(path):
-    """Why what has no version that can be read may be a model, or ""."""
+    """Why a path without a readable version may still be a model, or ""."""
     if _is_model(path):
         return ""
     try:

@@ -171,7 +171,7 @@ class _Workers:
             _print(f"{self._count} workers are ready.")
 
     def _forget(self, pipe, worker, how):
-        """Of a worker that has died: it is started again after a pause."""
+        """Forgets a worker that has died, and restarts it after a pause."""
         self._all_ready.value = False
         self._ready.discard(pipe)
         del self._processes[pipe]

@@ -1,4 +1,4 @@
-"""A training of which nothing stays."""
+"""A training run that leaves nothing behind."""
 
 import contextlib
 import shutil

@@ -186,7 +186,7 @@ def _count_layers(shapes, stack):
 
 
 def _heads(folder, dim, given):
-    """The number of heads, which the weights do not tell.
+    """The number of heads, which does not follow from the weights.
 
     What `model_description.py` says of it is read as text.
     """

@@ -38,7 +38,7 @@ class Weights:
             )
 
     def refuse_others(self):
-        """UserError for tensors that nobody has asked for."""
+        """UserError for tensors that no layer has asked for."""
         if self._tensors:
             raise UserError(
                 f"{self.path} has tensors of layers that are not converted: "

@@ -117,7 +117,7 @@ class Retrievals:
         return first_rows(count, sources, self.answers, self._nearest)
 
     def pictures(self, count):
-        """None: a dict without entries."""
+        """There are none: an empty dict."""
         return {}
 
 

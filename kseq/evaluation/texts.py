@@ -124,7 +124,7 @@ class Texts:
         return first_rows(count, prompts, texts, self._continued)
 
     def pictures(self, count):
-        """None: a dict without entries."""
+        """There are none: an empty dict."""
         return {}
 
 

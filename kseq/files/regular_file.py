@@ -1,4 +1,4 @@
-"""Files of strangers, which may be pipes or devices."""
+"""Untrusted files, which may be pipes or devices."""
 
 import errno
 import os

@@ -17,7 +17,7 @@ _OBJECTS = "kernel_initializer", "kernel_constraint"  # with a config
 
 
 class _Dense(keras.layers.Dense):
-    """The layer of Keras as one product of two matrices, also in a loop."""
+    """`keras.layers.Dense` as one product of two matrices, also in a loop."""
 
     def call(self, inputs, training=None):
         outputs = project(inputs, self.kernel)
@@ -25,7 +25,7 @@ class _Dense(keras.layers.Dense):
 
 
 def projection(attention, units, name):
-    """A Dense layer with what an attention layer has for its projections."""
+    """A Dense layer with the initializer and constraint of an attention."""
     initializer = attention.kernel_initializer
     if isinstance(initializer, keras.Initializer):
         initializer = initializer.clone()  # one object repeats its values

@@ -1,4 +1,4 @@
-"""What a layer gives whose arguments decide how many outputs there are."""
+"""The outputs of a layer whose arguments decide how many there are."""
 
 import inspect
 

@@ -21,7 +21,7 @@ _FRONT_ENDS = {"none": 0, "convolution": 2}  # times that each halves the time
 
 @keras.saving.register_keras_serializable(package="kseq")
 class PyramidalEncoder(keras.layers.Layer):
-    """Recurrent layers that halve the time steps of a long source, say speech.
+    """Recurrent layers that halve the time of a long source, such as speech.
 
         x_1    = BLSTM(source)
         x_j    = BLSTM(y), y_i = [x_{j-1, 2i}; x_{j-1, 2i+1}]

@@ -120,7 +120,7 @@ def _shape(value):
 
 
 def _check(description, path, count):
-    """Raises unless all classes are known, and layers may be that many."""
+    """Raises unless all classes are known and layers are not too many."""
     for node in nodes(description):
         if not isinstance(node, dict):
             continue

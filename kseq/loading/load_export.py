@@ -165,7 +165,7 @@ def _check_signatures(signatures, meta_graph):
 def read_safe_graph(
     path: Path, allow_ops: Collection[str] = ()
 ) -> MetaGraphDef:
-    """The graph and the signatures of a version, which may be loaded.
+    """The graph and the signatures of a version that is safe to load.
 
     Args:
         path: `pathlib.Path` of the version.

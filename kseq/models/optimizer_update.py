@@ -27,7 +27,7 @@ def seed_states(model):
 
 
 def restore_seeds(model, states):
-    """Has dropout draw again what it drew after `seed_states`."""
+    """Makes dropout draw again what it drew after `seed_states`."""
     for seed, state in zip(_seeds_of(model), states, strict=True):
         seed.assign(state)
 

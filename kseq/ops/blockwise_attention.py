@@ -31,7 +31,7 @@ _one_at_a_time = threading.RLock()
 
 @contextlib.contextmanager
 def long_sequences(are_long):
-    """Whether sequences are taken to be long whose lengths are unknown.
+    """Sets whether sequences of unknown lengths are taken to be long.
 
     A graph that serves every length cannot look at them while it is traced.
     """

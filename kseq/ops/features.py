@@ -100,7 +100,7 @@ def rotary_embedding(vectors, positions):
 
 
 def with_padded_batch(function, *tensors):
-    """The function of a batch with one more row of zeros, without that row.
+    """Applies a function to a batch and a row of zeros, and drops that row.
 
     TensorFlow convolves and aligns no batch without rows, as a device may get.
     """

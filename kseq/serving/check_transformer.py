@@ -1,4 +1,4 @@
-"""What other toolkits compute of a Transformer."""
+"""Whether other toolkits can compute a Transformer."""
 
 from typing import Any
 

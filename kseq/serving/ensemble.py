@@ -20,7 +20,7 @@ of the first alone.
 
 
 def ensemble(served: Mapping[str, Any]) -> Generator | Classifier | Tagger:
-    """One whose probabilities are the mean of those of others.
+    """Joins models: the probabilities are the means of theirs.
 
     The search and the strings that end an answer are those of the first; the
     limits are those that all of them keep.

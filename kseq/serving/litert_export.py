@@ -1,4 +1,4 @@
-"""Export to LiteRT, which was TensorFlow Lite: no TensorFlow, few bits."""
+"""Export to LiteRT, formerly TensorFlow Lite, for phones."""
 
 import contextlib
 import json

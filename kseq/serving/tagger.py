@@ -1,4 +1,4 @@
-"""A tag out for each word: preprocessor and model as one graph."""
+"""A tag for each word: preprocessor and model as one graph."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -90,7 +90,7 @@ class Tagger:
         return TaggerPredictor(self.signatures, self, batch_size)
 
     def get_config(self) -> dict[str, Any]:
-        """What it does with a model, JSON-able."""
+        """Its description for `task.json`, JSON-able."""
         config = source_config(self.preprocessor) | {"tags": list(self.tags)}
         if self.temperature != 1:
             config["temperature"] = self.temperature

@@ -141,7 +141,7 @@ class TaggerPredictor:
 
 
 def _strings(values):
-    """Without padding; no word and no tag is empty."""
+    """Strings without padding, which is empty; words and tags are not."""
     return [value.decode() for value in values if value]
 
 

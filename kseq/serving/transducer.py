@@ -1,4 +1,4 @@
-"""Bits out for vectors in: preprocessor and model as one graph."""
+"""Vectors in, bits out: preprocessor and model as one graph."""
 
 from typing import Any
 

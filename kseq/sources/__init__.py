@@ -47,7 +47,7 @@ __all__ = [
 
 
 def source_named(name):
-    """The source of a signature, or of a task; text for what is none."""
+    """The source with a name; text for any other name."""
     return _BY_NAME.get(name, TEXT) if isinstance(name, str) else TEXT
 
 

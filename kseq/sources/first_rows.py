@@ -1,4 +1,4 @@
-"""The first rows of files: most mistakes, found without TensorFlow."""
+"""The first rows of files, which show most mistakes without TensorFlow."""
 
 import os
 
@@ -10,7 +10,7 @@ from kseq.sources import SOURCES
 
 
 def read_first_rows(content, train, validation=(), columns=()):
-    r"""Reads the first row of each file, which may be all that is wrong.
+    r"""Reads the first row of each file, which shows most mistakes.
 
     Args:
         content: what the files hold: "pairs", "documents", "tags",

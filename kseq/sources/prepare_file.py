@@ -31,7 +31,7 @@ def prepare_file(prepare, options, kept, beam, option, *columns, **given):
 
 
 def prepare_features(prepare, options, kept, beam, **given):
-    """Prepares what has features, and a tokenizer in training alone.
+    """Prepares data with features; training makes their tokenizer.
 
     See `prepare_file`.
 
@@ -51,7 +51,7 @@ def prepare_features(prepare, options, kept, beam, **given):
 
 
 def prepare_with_bpe(prepare, options, kept, beam, option, items, *columns):
-    """Prepares what has one tokenizer, of bpe; see `prepare_file`.
+    """Prepares data with one BPE tokenizer; see `prepare_file`.
 
     `items` is what has the pieces, for the message.
 

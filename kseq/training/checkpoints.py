@@ -448,7 +448,7 @@ class Checkpoints(keras.callbacks.Callback):
                 self._ask_to_stop(number, None)
 
     def release_signals(self):
-        """Puts back the handlers of signals; also after an error in `fit`."""
+        """Restores the handlers of signals; also after an error in `fit`."""
         while self._handlers:
             signal.signal(*self._handlers.popitem())
 

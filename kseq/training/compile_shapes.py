@@ -9,7 +9,7 @@ from kseq.terminal import progress
 
 
 def compile_shapes(model, batches):
-    """Has XLA compile the training step for each shape, before the first step.
+    """Compiles the training step with XLA for each shape of the batches.
 
     The shapes are compiled in parallel, by steps that change nothing, see
     `TrainFunction.compile_shape`; one after the other where several devices

@@ -308,7 +308,7 @@ class FineTuning:
 
 
 def freeze(model, names, lora=0):
-    """Has some weights stay as they are in training; call it before `compile`.
+    """Freezes some weights; call it before `compile`.
 
     Args:
         model: `keras.Model`.

@@ -122,7 +122,7 @@ def fit(
 
 
 def _is_range_test(optimizer):
-    """Whether each step has a rate of its own, and is one to look at."""
+    """Whether the learning rate is that of a `RangeTest`."""
     *_, inner = nested_optimizers(optimizer)
     return isinstance(inner._learning_rate, RangeTest)
 

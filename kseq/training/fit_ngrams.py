@@ -245,7 +245,7 @@ class _Bag(tf.Module):
 
 
 def _ngrams(layer, ids):
-    """The buckets of the n-grams of all documents, and whose each is."""
+    """The buckets of all n-grams, and the document of each."""
     buckets, is_new = layer.buckets(ids)
     return tf.boolean_mask(buckets, is_new), tf.where(is_new)[:, 0]
 

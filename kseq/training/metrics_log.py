@@ -268,7 +268,7 @@ def _without_prefix(record):
 
 
 def _number(value):
-    """Of a variable, also one of several devices, or a tensor."""
+    """The float of a tensor or a variable, also of several devices."""
     return float(keras.ops.convert_to_numpy(value))
 
 

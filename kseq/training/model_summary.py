@@ -1,4 +1,4 @@
-"""What is printed of a model before it is trained."""
+"""The line about a model that is printed before training."""
 
 import math
 

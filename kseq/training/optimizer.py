@@ -74,7 +74,7 @@ def _schedule(config):
 
 
 def warm_up_averages(optimizer):
-    """Has an optimizer's moving averages forget the first weights sooner.
+    """Makes moving averages of weights forget the first ones sooner.
 
         momentum of step t = min(ema_momentum, t / (9 + t)),    t = 1, 2, ...
 

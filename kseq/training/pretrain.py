@@ -93,7 +93,7 @@ def pretrain(
 
 
 def pretrain_classifier(run, model, documents, config):
-    """Has a classifier predict pieces of its documents, by `pretrain`.
+    """Pretrains a classifier to predict pieces of its documents.
 
     Args:
         run: see `pretrain`.
@@ -113,7 +113,7 @@ def pretrain_classifier(run, model, documents, config):
 
 
 def pretrain_translator(run, model, pairs, tokenizer, config):
-    """Has a model restore the texts of both sides, by `pretrain`.
+    """Pretrains a model to restore the texts of both sides.
 
     Args:
         run: see `pretrain`.

@@ -171,7 +171,7 @@ def audio_preprocessor(
 
 
 def refuse_features_and(features, audio, resample):
-    """Raises DataError for ready features with what is of recordings."""
+    """Raises DataError for ready features with options of recordings."""
     if audio and features:
         raise DataError("Give --audio or --features, not both.")
     if resample and features:
