@@ -251,18 +251,22 @@ def test_a_stopped_training_resumes_to_the_bit(name, tmp_path):
     """With dropout, and speech that is masked and stretched at random."""
     np.random.seed(5)
     batches = [batch(name, size) for size in (4, 3, 5)]
+    make = functools.partial(CASES[name][0], dropout=0.5)
+    check_it_resumes(make, batches, tmp_path, after=1)
 
+
+def check_it_resumes(make_model, batches, folder, after):
     def trained(path, callbacks=()):
         keras.utils.set_random_seed(3)
-        model = CASES[name][0](dropout=0.5)
+        model = make_model()
         # Tracing would take longer than the steps.
         model.compile(keras.optimizers.Adam(0.01), run_eagerly=True)
         data = one_by_one(batches).repeat()
-        return train(tmp_path / path, 1, callbacks, data, model, steps=3)
+        return train(folder / path, 1, callbacks, data, model, steps=3)
 
     whole = trained("whole")
     with pytest.raises(SystemExit):
-        trained("cut", [Signal(1, signal.SIGTERM)])
+        trained("cut", [Signal(after, signal.SIGTERM)])
     assert_same_state(trained("cut"), whole)
     assert whole.optimizer.iterations == 3
 

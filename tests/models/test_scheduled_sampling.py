@@ -1,6 +1,5 @@
 import contextlib
 import functools
-import signal
 
 import keras
 import numpy as np
@@ -17,7 +16,6 @@ from kseq.models.scheduled_sampling import (
 from kseq.user_error import ArgumentError
 from tests.gpu_memory import GraphMemory, has_gpu_kernels
 from tests.models.few_steps import check_same_steps, few_steps
-from tests.models.one_by_one import one_by_one
 from tests.models.seq2seq_systems import (
     VOCAB,
     batch_of,
@@ -30,10 +28,9 @@ from tests.models.seq2seq_systems import (
     turns,
     with_padding,
 )
+from tests.models.test_every_seq2seq import check_it_resumes
 from tests.models.test_gpu_kernels import read_on_the_host
 from tests.slow import others_slow, slow
-from tests.training.test_checkpoints import Signal, assert_same_state
-from tests.training.tiny_training import train
 
 SAMPLED = {
     "sampling_schedule": "exponential",
@@ -238,19 +235,9 @@ def test_devices_micro_batches_and_xla_change_nothing(
 def test_a_stopped_training_resumes_to_the_bit(tmp_path):
     np.random.seed(5)
     batches = [batch_of(text, size) for size in (4, 3, 5)]
-
-    def trained(path, callbacks=()):
-        keras.utils.set_random_seed(3)
-        model = lstm("general", "feeding", dropout=0.5, **SAMPLED)
-        # Tracing would take longer than the steps.
-        model.compile(keras.optimizers.Adam(0.01), run_eagerly=True)
-        data = one_by_one(batches).repeat()
-        return train(tmp_path / path, 1, callbacks, data, model, steps=3)
-
-    whole = trained("whole")
-    with pytest.raises(SystemExit):
-        trained("cut", [Signal(2, signal.SIGTERM)])
-    assert_same_state(trained("cut"), whole)
+    options = {"dropout": 0.5, **SAMPLED}
+    make = functools.partial(lstm, "general", "feeding", **options)
+    check_it_resumes(make, batches, tmp_path, after=2)
 
 
 @pytest.mark.slow  # to trace a loop
