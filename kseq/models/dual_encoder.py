@@ -120,13 +120,8 @@ class DualEncoder(ExactModel):
 
         # Graph
         inputs = id_inputs("source_ids", "target_ids")
-        super().__init__(
-            inputs=inputs,
-            outputs=self.similarity(*self.loss_outputs(inputs, training=None)),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        similarity = self.similarity(*self.loss_outputs(inputs, training=None))
+        super().__init__(inputs, similarity, dtype=policy, name=name, **kwargs)
 
     def loss_outputs(self, inputs, training: bool | None):
         """The vectors of sources and targets, each (B, D) float32."""

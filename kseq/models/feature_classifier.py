@@ -87,13 +87,8 @@ class FeatureClassifier(ExactModel):
 
         # Graph
         inputs = feature_inputs(source_dim)
-        super().__init__(
-            inputs=inputs,
-            outputs=self.explain(inputs)["logits"],
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        logits = self.explain(inputs)["logits"]
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def explain(self, inputs):
         """The logits and what they were computed from.

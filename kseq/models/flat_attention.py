@@ -14,6 +14,7 @@ from kseq.layers import (
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.piece_prediction import PiecePrediction
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import padding_mask
 
 
@@ -117,15 +118,9 @@ class FlatAttention(ExactModel):
         self.ngrams = self.logits.ngrams
 
         # Graph
-        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
-        logits, _ = self._classify(source_ids)
-        super().__init__(
-            inputs={"source_ids": source_ids},
-            outputs=logits,
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        inputs = id_inputs("source_ids", axes=3)
+        logits, _ = self._classify(**inputs)
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def _classify(self, source_ids):
         ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)

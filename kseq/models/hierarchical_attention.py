@@ -14,6 +14,7 @@ from kseq.layers import (
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.piece_prediction import PiecePrediction
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import padding_mask
 
 
@@ -118,15 +119,9 @@ class HierarchicalAttention(ExactModel):
         self.ngrams = self.logits.ngrams
 
         # Graph
-        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
-        inputs = {"source_ids": source_ids}
-        super().__init__(
-            inputs=inputs,
-            outputs=self.explain(inputs)["logits"],
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        inputs = id_inputs("source_ids", axes=3)
+        logits = self.explain(inputs)["logits"]
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     @property
     def embedding(self) -> PieceEmbedding:

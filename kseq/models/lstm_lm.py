@@ -94,13 +94,8 @@ class LSTMLM(ExactModel):
 
         # Graph
         inputs = id_inputs("source_ids", "target_ids")
-        super().__init__(
-            inputs,
-            self._after_prompts(inputs),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        logits = self._after_prompts(inputs)
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     @property
     def target_vocab_size(self) -> int:

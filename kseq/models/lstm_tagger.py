@@ -8,6 +8,7 @@ from kseq.layers.flatten_sentences import first_piece_states
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.recurrent_encoder import read_source, recurrent_encoder
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import padding_mask
 
 
@@ -95,20 +96,16 @@ class LSTMTagger(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph
-        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
+        inputs = id_inputs("source_ids", axes=3)
+        source_ids = inputs["source_ids"]
         ids = self.join(source_ids)  # (B, T)
         # Inputs of unit variance, as those of the other layers.
         x = self.embedding(ids) * embedding_dim**0.5
         mask = padding_mask(ids)
         x, _ = read_source(self.encoder, x, mask, self.dropout_layer, True)
         words = first_piece_states(x, source_ids)
-        super().__init__(
-            inputs={"source_ids": source_ids},
-            outputs=self.logits(self.classes(self.dropout_layer(words))),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        logits = self.logits(self.classes(self.dropout_layer(words)))
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def get_config(self) -> dict:
         return config_of(self, LSTMTagger)

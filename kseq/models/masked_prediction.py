@@ -83,13 +83,8 @@ class MaskedPrediction(ExactModel):
             inputs["pieces"],
             one_row(inputs["candidates"]),
         )
-        super().__init__(
-            inputs=inputs,
-            outputs=self.logits(logits),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        logits = self.logits(logits)
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def get_config(self) -> dict:
         return config_of(self, MaskedPrediction, "classifier")

@@ -6,6 +6,7 @@ from keras import layers, ops
 from kseq.layers.layer_config import with_layers
 from kseq.models.arguments import config_of
 from kseq.models.exact_model import ExactModel
+from kseq.models.source_inputs import id_inputs
 
 # The logit of a candidate that is the label itself; float16 can hold it.
 _EXCLUDED = -3e4
@@ -74,25 +75,19 @@ class PiecePrediction(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-        candidates = keras.Input((None,), dtype="int32", name="candidates")
-        hidden = recurrent(embedding(source_ids))
+        inputs = id_inputs("source_ids", "candidates")
+        hidden = recurrent(embedding(inputs["source_ids"]))
         before, after = ops.split(hidden, 2, axis=-1)
-        pieces = source_ids[:, 1:-1]
-        others = one_row(candidates)
+        pieces = inputs["source_ids"][:, 1:-1]
+        others = one_row(inputs["candidates"])
         logits = [
             candidate_logits(embedding, projection(states), pieces, others)
             for projection, states in zip(
                 self.projections, (before[:, :-2], after[:, 2:]), strict=True
             )
         ]
-        super().__init__(
-            inputs={"source_ids": source_ids, "candidates": candidates},
-            outputs=self.logits(ops.stack(logits, axis=2)),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        logits = self.logits(ops.stack(logits, axis=2))
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def get_config(self) -> dict:
         return config_of(self, PiecePrediction, "embedding", "recurrent")

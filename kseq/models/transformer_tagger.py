@@ -20,6 +20,7 @@ from kseq.models.arguments import (
     stack_of_blocks,
 )
 from kseq.models.exact_model import ExactModel
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import padding_mask
 
 
@@ -146,7 +147,8 @@ class TransformerTagger(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph
-        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
+        inputs = id_inputs("source_ids", axes=3)
+        source_ids = inputs["source_ids"]
         ids = self.join(source_ids)  # (B, T)
         mask = padding_mask(ids)
         x = self.embedding(ids) * model_dim**0.5
@@ -155,13 +157,8 @@ class TransformerTagger(ExactModel):
             self.blocks, x, [{"inputs_mask": mask}] * num_layers
         )
         words = first_piece_states(self.last_norm(x), source_ids)
-        super().__init__(
-            inputs={"source_ids": source_ids},
-            outputs=self.logits(self.classes(words)),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        logits = self.logits(self.classes(words))
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def get_config(self) -> dict:
         return config_of(self, TransformerTagger)
