@@ -34,8 +34,11 @@ def with_orientation(orientation, endian=None, format="JPEG"):
     return encoded(format, exif=exif, quality=95)
 
 
-def png_of(height, width):
-    """Of one colour, which is small however large the picture is."""
+def png_of(height, width, *chunks):
+    """Of one colour, which is small however large the picture is.
+
+    Chunks, their names and contents, are before the pixels.
+    """
 
     def chunk(name, content):
         check = struct.pack(">I", zlib.crc32(name + content))
@@ -47,10 +50,31 @@ def png_of(height, width):
         [
             b"\x89PNG\r\n\x1a\n",
             chunk(b"IHDR", header),
+            *(chunk(*each) for each in chunks),
             chunk(b"IDAT", zlib.compress(row * height, 9)),
             chunk(b"IEND", b""),
         ]
     )
+
+
+def jpeg_of_scans(count):
+    """Progressive, with its last scan repeated."""
+    image = encoded("JPEG", progressive=True)
+    start = image.rindex(b"\xff\xda")
+    scan, end = image[start:-2], image[-2:]
+    return image[:start] + scan * (count - image.count(b"\xff\xda") + 1) + end
+
+
+def with_segment(image, content, start=2):
+    """A JPEG with a segment of a maker of cameras."""
+    size = (2 + len(content)).to_bytes(2, "big")
+    return image[:start] + b"\xff\xe5" + size + content + image[start:]
+
+
+TEXT = b"zTXt", b"a\0\0" + zlib.compress(bytes(7_000_000), 9)
+SCANS = b"\xff\xda\0\x08" * 10_000  # of what is no part of the picture
+HIDDEN = jpeg_of_scans(101)
+LAST_SCAN = HIDDEN.rindex(b"\xff\xda")
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +125,14 @@ KINDS = {
     "one bit.png": encoded("PNG", Image.fromarray(PIXELS).convert("1")),
     "grey and alpha.png": encoded("PNG", Image.fromarray(PIXELS).convert("LA")),
     "alpha.png": encoded("PNG", Image.fromarray(PIXELS).convert("RGBA")),
+    "100 scans.jpg": jpeg_of_scans(100),
+    "thumbnail.jpg": with_segment(encoded("JPEG"), SCANS),
+    "thumbnail in 100 scans.jpg": with_segment(jpeg_of_scans(100), SCANS),
+    "film.jpg": encoded("JPEG") + SCANS,
+    "restarts.jpg": with_segment(
+        encoded("JPEG", restart_marker_blocks=1, quality=100), SCANS
+    ),
+    "32 texts.png": png_of(*SHAPE, *[(b"iTXt", b"a\0\0\0\0\0A text.")] * 32),
     "a PNG.jpg": encoded("PNG"),
     "1 x 1.png": encoded("PNG", Image.new("RGB", (1, 1))),
     "animated.png": encoded(
@@ -139,8 +171,17 @@ WHOLE = {kind: encoded(kind) for kind in ("JPEG", "PNG")}
         (b"\xff\xd8" + b"\xff\xe0\0\x02" * 10**5, "truncated or damaged"),
         (b"\xff\xd8" + b"\xff" * 10**6, "truncated or damaged"),
         (png_of(20_000, 20_000), "20000 x 20000 pixels; expected at most"),
+        # Each of these would be decoded for minutes if there were more parts.
+        (jpeg_of_scans(101), "more than 100 scans"),
+        (jpeg_of_scans(101)[:-2], "more than 100 scans"),
+        (with_segment(HIDDEN, SCANS, LAST_SCAN), "more than 100 scans"),
+        (
+            HIDDEN[:LAST_SCAN] + b"\xff\xe5\0\2" * 2000 + HIDDEN[LAST_SCAN:],
+            "more than 100 scans",
+        ),
+        (png_of(*SHAPE, *[TEXT] * 33), "more than 32 compressed texts"),
     ],
-    ids=range(14),
+    ids=range(19),
 )
 def test_what_is_no_picture_is_named(write, preprocess, content, message):
     path = write("a.jpg", content)

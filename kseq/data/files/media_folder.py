@@ -9,7 +9,12 @@ import tensorflow as tf
 
 from kseq.data.files.compressed_files import unreadable
 from kseq.data.files.data_error import DataError
-from kseq.data.files.picture_header import MOST_PIXELS, picture_header
+from kseq.data.files.picture_header import (
+    MOST_PIXELS,
+    MOST_SCANS,
+    MOST_TEXTS,
+    picture_header,
+)
 
 LARGEST_FILE = 2**28  # bytes of a file
 _OTHERS = {
@@ -113,20 +118,16 @@ def read_picture(
         DataError: it cannot be read, or decoded.
     """
     image = read_file(path) if content is None else content
-    is_picture, height, width = map(int, _header()(tf.constant(image)))
+    found = {key: int(value) for key, value in _header()(image).items()}
     what = f"{path} is not a readable JPEG or PNG file"
-    if height > 0 and width > 0 and height * width > MOST_PIXELS:
-        raise DataError(
-            f"{path} has {width} x {height} pixels; expected at most "
-            f"{MOST_PIXELS}. Make it smaller."
-        )
+    _refuse_large(path, **found)
     for start, name in _OTHERS.items():
         if image.startswith(start):
             raise DataError(f"{what}, but {name}. Convert it to PNG.")
     if not image:
         raise DataError(f"{what}: it is empty.")
     try:
-        if is_picture:
+        if found["is_picture"]:
             tf.io.decode_jpeg(image, channels=3)  # PNG as well
             return image
     except tf.errors.InvalidArgumentError:
@@ -136,14 +137,28 @@ def read_picture(
     raise DataError(f"{what}{reason}")
 
 
+def _refuse_large(path, height, width, scans, texts, **_):
+    """Raises DataError if a picture takes too long or too much to decode."""
+    if height > 0 and width > 0 and height * width > MOST_PIXELS:
+        raise DataError(
+            f"{path} has {width} x {height} pixels; expected at most "
+            f"{MOST_PIXELS}. Make it smaller."
+        )
+    for count, most, what in (
+        (scans, MOST_SCANS, "scans"),
+        (texts, MOST_TEXTS, "compressed texts"),
+    ):
+        if count > most:
+            raise DataError(
+                f"{path} has more than {most} {what}, which take too long to "
+                "decode. Save the picture again in a different program."
+            )
+
+
 @functools.cache
 def _header():
-    def header(image):
-        found = picture_header(image)
-        return found["is_picture"], found["height"], found["width"]
-
     return tf.function(
-        header,
+        picture_header,
         input_signature=[tf.TensorSpec((), tf.string)],
         autograph=False,
     )

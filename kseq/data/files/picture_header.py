@@ -1,8 +1,12 @@
 """The header of an encoded picture, read in the graph."""
 
+import numpy as np
 import tensorflow as tf
 
 MOST_PIXELS = 2**26  # of a picture: its decoded bytes fit into memory
+# With millions of them, a file of a few megabytes is decoded for hours.
+MOST_SCANS = 100  # of a JPEG
+MOST_TEXTS = 32  # of a PNG, that may be compressed
 
 _JPEG, _PNG = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"
 _END_OF_PNG = b"IEND\xaeB`\x82"
@@ -10,10 +14,16 @@ _EXIF = b"Exif\0\0"
 _BYTE_ORDERS = b"II*\0", b"MM\0*"  # a TIFF begins with one of these
 _ORIENTATION = 0x0112  # a tag of EXIF
 _UPRIGHT = 1
-_MOST_SEGMENTS = 2000  # before the picture; a hostile file has millions
-_APP1, _START_OF_SCAN = 0xE1, 0xDA
+_TEXTS = b"zTXt", b"iTXt"  # chunks of a PNG
+_MOST_SEGMENTS = 2000  # of a JPEG; a hostile file has millions
+_BLOCK = 2**16  # bytes in which a marker is looked for together
+_APP1, _START_OF_SCAN, _END_OF_JPEG = 0xE1, 0xDA, 0xD9
+_SCAN = bytes([0xFF, _START_OF_SCAN])
 # Markers from C0 to CF that do not start a frame: tables, and a reserved one.
 _TABLES = (0xC4, 0xC8, 0xCC)
+# After a byte 255 they start no segment: 0 in compressed pixels, a fill byte,
+# and markers without a size.
+_NO_SEGMENT = (0x00, 0xFF, 0x01, *range(0xD0, 0xD8))
 
 
 def picture_header(image):
@@ -24,9 +34,10 @@ def picture_header(image):
 
     Returns:
         dict of scalars: `is_picture`, bool, whether it is a JPEG or PNG file,
-        a PNG with its end, and not too large to be decoded; `height`, `width`,
-        int32, as stored, and 0 if it is neither; `orientation`, int32 from 1,
-        upright, to 8, as EXIF numbers them.
+        a PNG with its end, and neither too large nor too slow to be decoded;
+        `height`, `width`, int32, as stored, and 0 if it is neither; `scans` of
+        a JPEG and `texts` of a PNG, int32, which make it slow; `orientation`,
+        int32 from 1, upright, to 8, as EXIF numbers them.
 
     Example:
     >>> image = tf.io.encode_png(np.zeros((2, 3, 3), "uint8"))
@@ -43,11 +54,16 @@ def picture_header(image):
     width = tf.where(is_png, _number(content, 16, 4), found["width"])
     exif = tf.where(is_png, _exif_of_png(image), found["exif"])
     pixels = tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
+    scans = _scans(content, image, is_jpeg)
+    texts = tf.where(is_png, _texts_of_png(image), 0)
     fits = (height > 0) & (width > 0) & (pixels <= MOST_PIXELS)
+    fits &= (scans <= MOST_SCANS) & (texts <= MOST_TEXTS)
     return {
         "is_picture": (is_jpeg | (is_png & (parts > 1))) & fits,
         "height": height,
         "width": width,
+        "scans": scans,
+        "texts": texts,
         "orientation": _orientation(content, exif),
     }
 
@@ -102,12 +118,12 @@ def _jpeg_header(content, is_jpeg):
             "height": height,
             "width": width,
         }
-        is_last = is_frame | (marker == _START_OF_SCAN) | (size < 2)
-        following = place + 2 + size
         # Any number of bytes 255 may precede a marker.
         is_fill = marker == 0xFF
-        following = tf.where(is_fill, place + 1, following)
-        is_last &= ~is_fill
+        is_segment = tf.reduce_all(marker != tf.constant(_NO_SEGMENT))
+        is_last = is_frame | (marker == _START_OF_SCAN) | (size < 2)
+        is_last = (is_last | ~is_segment) & ~is_fill
+        following = place + tf.where(is_fill, 1, 2 + size)
         return tf.where(is_last, total, tf.minimum(following, total)), found
 
     def has_segment(place, found):
@@ -122,6 +138,57 @@ def _jpeg_header(content, is_jpeg):
         maximum_iterations=_MOST_SEGMENTS,
     )
     return found
+
+
+def _scans(content, image, is_jpeg):
+    """The number of scans of a JPEG, or one that is higher but not too high."""
+    total = tf.size(content)
+
+    def advance(place, scans):
+        place, marker = _next_segment(content, place)
+        scans += tf.cast(marker == _START_OF_SCAN, tf.int32)
+        size = 2 + tf.maximum(_number(content, place + 2, 2), 2)
+        following = tf.minimum(place + tf.where(marker > 0, size, 0), total)
+        return tf.where(marker == _END_OF_JPEG, total, following), scans
+
+    def has_segment(place, scans):
+        return (place + 2 < total) & (scans <= MOST_SCANS)
+
+    # A thumbnail, or a film at the end of the file, has some more.
+    most = tf.size(tf.strings.split(image, _SCAN)) - 1
+    is_counted = is_jpeg & (most > MOST_SCANS)
+    place, scans = tf.while_loop(
+        has_segment,
+        advance,
+        (tf.where(is_counted, 2, total), tf.constant(0)),
+        maximum_iterations=_MOST_SEGMENTS + total // _BLOCK,
+    )
+    # Segments that are not reached may be scans.
+    scans = tf.where(has_segment(place, scans), MOST_SCANS + 1, scans)
+    return tf.where(is_counted, scans, tf.where(is_jpeg, most, 0))
+
+
+def _next_segment(content, place):
+    """The position and the marker of the next segment of a JPEG.
+
+    As a decoder does, it skips compressed pixels and what is no segment. If
+    there is none in a block, its end, and 0.
+    """
+    block = tf.cast(content[place : place + _BLOCK], tf.int32)
+    starts = np.isin(np.arange(256), _NO_SEGMENT, invert=True)
+    is_marker = (block[:-1] == 0xFF) & tf.gather(starts, block[1:])
+    found = tf.argmax(tf.cast(is_marker, tf.int32), output_type=tf.int32)
+    is_there = is_marker[found]
+    return (
+        place + tf.where(is_there, found, tf.size(is_marker)),
+        tf.where(is_there, block[found + 1], 0),
+    )
+
+
+def _texts_of_png(image):
+    """The number of chunks with a text that may be compressed."""
+    # Compressed pixels could have one of their names.
+    return sum(tf.size(tf.strings.split(image, name)) - 1 for name in _TEXTS)
 
 
 def _exif_of_png(image):
