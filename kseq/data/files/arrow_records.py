@@ -57,19 +57,24 @@ def arrow_records(
 def _parquet_batches(path, keys):
     from pyarrow import parquet
 
+    from kseq.data.files.arrow_sizes import check_columns, small_parts
+
     # In small parts: a row group can have a million rows.
     with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
         schema = file.schema_arrow
         wanted = [name for name in schema.names if _is_wanted(name, keys)]
+        check_columns(file.metadata, wanted)
         for batch in file.iter_batches(
             _ROWS, columns=wanted, use_threads=False
         ):
-            yield schema, batch
+            yield from ((schema, part) for part in small_parts(batch))
 
 
 def _arrow_batches(path, keys):
     import pyarrow
     from pyarrow import ipc
+
+    from kseq.data.files.arrow_sizes import check_rows, small_parts
 
     with pyarrow.OSFile(path) as file:
         is_file = file.read(6) == b"ARROW1"
@@ -90,10 +95,13 @@ def _arrow_batches(path, keys):
         if is_file:
             numbers = range(batches.num_record_batches)
             batches = map(batches.get_batch, numbers)
+        rows = 0
         for batch in batches:
             batch.validate(full=True)  # what is damaged can end the process
+            check_rows(rows := rows + batch.num_rows, file.size())
             for start in range(0, batch.num_rows, _ROWS):
-                yield schema, batch.slice(start, _ROWS)
+                parts = small_parts(batch.slice(start, _ROWS))
+                yield from ((schema, part) for part in parts)
 
 
 def _nothing(kind):

@@ -22,6 +22,7 @@ from kseq.data import (
     read_tagged_sentences,
     read_texts,
 )
+from kseq.data.files.arrow_sizes import small_parts
 from kseq.data.files.fingerprints import fingerprints
 from kseq.data.files.records import read_records
 from kseq.data.files.tables import kind_of
@@ -253,3 +254,86 @@ def test_arrow_without_its_library(saved, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DataError, match="Arrow needs the extra parquet of"):
         read_texts(saved)
+
+
+ENDS = pyarrow.array([0, 10**8], pyarrow.int32())
+EXPANDS = {  # from a few bytes
+    "it has 100000000 rows in": pyarrow.nulls(10**8),
+    "it has 100000000 rows": pyarrow.RunEndEncodedArray.from_arrays(
+        ENDS[1:], ["x"]
+    ),
+    "a row has more than 64 MiB": pyarrow.ListArray.from_arrays(
+        ENDS, pyarrow.nulls(10**8)
+    ),
+    "a row has more": pyarrow.FixedSizeListArray.from_arrays(
+        pyarrow.nulls(10**8), 10**8
+    ),
+    "columns of list_view<item: string> are not read": (
+        pyarrow.array([["x"]], pyarrow.list_view(pyarrow.string()))
+    ),
+}
+
+
+@pytest.mark.parametrize("message", EXPANDS)
+def test_a_small_file_that_would_fill_the_memory(tmp_path, message):
+    batch = pyarrow.record_batch([EXPANDS[message]], names=["a"])
+    path = tmp_path / "a.arrow"
+    with pyarrow.ipc.new_stream(path, batch.schema) as file:
+        file.write_batch(batch)
+    assert path.stat().st_size < 2000
+    with pytest.raises(DataError, match=f"cannot be read as Arrow: {message}"):
+        next(read_records(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (pyarrow.nulls(10**8), "it has 100000000 rows in .* bytes"),
+        (
+            pyarrow.ListArray.from_arrays(
+                [0, 17_000_000], pyarrow.nulls(17_000_000)
+            ),
+            "has 17000000 values in 1 rows; expected at most",
+        ),
+        (pyarrow.array(["x" * 2**23] * 200), "a expands from .* bytes"),
+    ],
+    ids=["rows", "values", "bytes"],
+)
+def test_a_small_parquet_that_would_fill_the_memory(tmp_path, array, message):
+    path = tmp_path / "a.parquet"
+    table = pyarrow.table([array], names=["a"])
+    pyarrow.parquet.write_table(
+        table, path, compression="zstd", dictionary_pagesize_limit=2**30
+    )
+    assert path.stat().st_size < 300_000
+    with pytest.raises(DataError, match=message):
+        next(read_records(str(path)))
+
+
+def test_rows_are_read_together_where_they_fit_into_memory(tmp_path):
+    """Two values of a megabyte, of which there are 300 megabytes in rows."""
+    numbers = pyarrow.array([0, None, 1] * 100, pyarrow.int8())
+    values = {
+        "dictionary": pyarrow.DictionaryArray.from_arrays(
+            numbers, ["x" * 2**20, "y"]
+        ),
+        "runs": pyarrow.RunEndEncodedArray.from_arrays(
+            pyarrow.array([100, 300], pyarrow.int16()), ["y", "x" * 2**20]
+        ),
+        "views": pyarrow.array(["x", None, "y"] * 100, pyarrow.string_view()),
+        "maps": pyarrow.array(
+            [[("x", 1)], None, []] * 100,
+            pyarrow.map_(pyarrow.string(), pyarrow.int8()),
+        ),
+        "null": pyarrow.nulls(300),
+    }
+    batch = pyarrow.record_batch(list(values.values()), names=list(values))
+    assert max(part.num_rows for part in small_parts(batch)) == 75
+    path = str(tmp_path / "a.arrow")
+    with pyarrow.ipc.new_file(path, batch.schema) as file:
+        file.write_batch(batch)
+    rows = [row for _, row in read_records(path)]
+    assert [len(row["dictionary"]) for row in rows[:3]] == [2**20, 0, 1]
+    assert [len(row["runs"]) for row in rows[98:102]] == [1, 1, 2**20, 2**20]
+    assert [row["views"] for row in rows[:3]] == ["x", "", "y"]
+    assert [row["maps"] for row in rows[:3]] == [[("x", 1)], "", []]
