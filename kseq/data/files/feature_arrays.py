@@ -18,6 +18,8 @@ _HEADERS = {
 }
 _CHECKED = 2**20  # bytes at once
 _OF_A_MEMBER = 30  # bytes, before its name
+_LARGEST_RATIO = 100  # of the arrays to their compressed file
+_FREE = 2**28  # bytes of arrays that a file of any size may have
 
 
 def read_arrays(path, opened, needed, optional):
@@ -41,6 +43,7 @@ def read_arrays(path, opened, needed, optional):
     try:
         # Not np.load, which returns an array for an .npy file.
         with NpzFile(opened) as file:
+            check_expansion(path, opened, file.zip)
             names = set(file.files)
             if missing := {*needed} - names:
                 listed = " and ".join(f"`{name}`" for name in needed)
@@ -65,6 +68,20 @@ def read_arrays(path, opened, needed, optional):
         native = array.dtype.newbyteorder("=")
         found[name] = array.astype(native, copy=False)
     return found
+
+
+def check_expansion(path, opened, archive):
+    """DataError if the arrays of a small file would fill the memory.
+
+    Of an array no more is read than the size that the archive declares.
+    """
+    size = opened.seek(0, os.SEEK_END)
+    expanded = sum(member.file_size for member in archive.infolist())
+    if expanded > _FREE + _LARGEST_RATIO * size:
+        raise DataError(
+            f"{path} expands from {size} to {expanded} bytes. Save it with "
+            "np.savez instead of np.savez_compressed."
+        )
 
 
 def _array(path, opened, file, name):

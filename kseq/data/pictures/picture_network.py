@@ -7,6 +7,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from kseq.data.files.data_error import DataError
+from kseq.data.files.feature_arrays import check_expansion
 
 
 class PictureNetwork:
@@ -84,6 +85,7 @@ class PictureNetwork:
         try:
             # Not np.load, which returns an array for an .npy file.
             with open(path, "rb") as opened, NpzFile(opened) as file:
+                check_expansion(path, opened, file.zip)
                 names = [f"arr_{i}" for i in range(len(file.files))]
                 weights = [np.asarray(file[name]) for name in names]
             self._model.set_weights(weights)

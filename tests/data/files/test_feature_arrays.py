@@ -55,6 +55,20 @@ def test_one_changed_bit_is_found(tmp_path):
         read(tmp_path / "a.npz")
 
 
+def test_a_small_file_that_would_fill_the_memory(tmp_path):
+    path = tmp_path / "a.npz"
+    about = {"shape": (75 * 2**20,), "fortran_order": False, "descr": "<f4"}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("features.npy", "w") as file:
+            np.lib.format.write_array_header_1_0(file, about)
+            for _ in range(75):
+                file.write(bytes(4 * 2**20))
+        archive.writestr("names.npy", b"")
+    size = path.stat().st_size
+    with pytest.raises(DataError, match=f"expands from {size} to 3145729"):
+        read(path)
+
+
 @pytest.mark.parametrize("shape", ["(2, 3, 5)", "(2, 3, 3)"])
 def test_a_shape_of_another_size_is_refused(tmp_path, shape):
     content = io.BytesIO()
