@@ -20,6 +20,7 @@ from kseq.data.text.tokenizer_training import (
     CONTROL_IDS,
     LINE_BREAK,
     LOWER_BLOCK,
+    SPACE,
     TAKEN,
     report_unknown,
     train_tokenizer,
@@ -67,8 +68,8 @@ class Tokenizer(tf.Module):
     def __init__(self, model: bytes):
         super().__init__(name="tokenizer")
         self.model = model
-        pieces = _checked_size(model)
-        proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+        proto = _checked(model)
+        pieces = len(proto.pieces)
         self.vocab_size = next(
             (
                 number
@@ -304,7 +305,8 @@ def _surface(processor, token_id) -> bytes:
     return piece.replace(LOWER_BLOCK, "\u2581").encode()
 
 
-def _checked_size(model) -> int:
+def _checked(model):
+    """The `ModelProto` of a model; DataError if TensorFlow cannot use it."""
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except (RuntimeError, UnicodeError):  # which may be that of the message
@@ -314,4 +316,23 @@ def _checked_size(model) -> int:
         raise DataError(
             f"The control tokens must be {CONTROL_IDS}. Received: {ids}"
         )
-    return processor.vocab_size()
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    for number, piece in enumerate(proto.pieces):
+        # The trie of TensorFlow's copy of SentencePiece crashes with NUL.
+        is_text = isinstance(piece.piece, str) and "\0" not in piece.piece
+        if not is_text or _is_control_in_text(proto, piece):
+            raise DataError(
+                f"Not a SentencePiece model: piece {number}, "
+                f"{piece.piece!r:.50}, cannot be part of a text."
+            )
+    return proto
+
+
+def _is_control_in_text(proto, piece) -> bool:
+    """Whether a control piece may be found in a text, which is an error."""
+    kinds = proto.trainer_spec
+    if piece.type != piece.CONTROL or kinds.model_type == kinds.UNIGRAM:
+        return False
+    if kinds.model_type == kinds.WORD:  # a word has a space
+        return SPACE in piece.piece
+    return len(piece.piece) == 1

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
 
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data import DataError, Tokenizer
@@ -355,6 +356,31 @@ def test_a_damaged_model_is_one_message(tokenizer):
         model[place] = 0xFF
         with contextlib.suppress(DataError):
             Tokenizer(bytes(model))
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram", "char", "word"])
+def test_a_model_that_only_tensorflow_cannot_use(model_type):
+    """It fails in the graph, or ends the process."""
+    sizes = {"bpe": 296, "unigram": 296, "char": 99, "word": 28}
+    tokenizer = Tokenizer.train(LINES, sizes[model_type], model_type)
+    broken = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
+    [*_, last] = broken.pieces
+
+    def refused():
+        with pytest.raises(DataError, match="Not a SentencePiece model"):
+            Tokenizer(broken.SerializeToString())
+
+    last.piece, text = "\0", last.piece
+    refused()
+    last.piece = "@@"
+    content = broken.SerializeToString()
+    with pytest.raises(DataError, match=r"model: piece \d+, b'@\\xff', cannot"):
+        Tokenizer(content.replace(b"@@", b"@\xff"))
+    last.piece, last.type = text, last.CONTROL
+    if model_type == "unigram":  # which looks for other pieces alone
+        Tokenizer(broken.SerializeToString()).tokenize(LINES)
+    else:
+        refused()
 
 
 def test_load_says_what_is_wrong(tmp_path, write):
