@@ -48,7 +48,9 @@ def hub_folder(url, patterns=None):
     if not is_terminal():
         disable_progress_bars()
     name, revision = found.groups()
-    folder = cache_folder() / "hub" / (revision or "main") / name
+    # One folder: with slashes a copy could be inside of that of another model.
+    branch = (revision or "main").replace("/", "%2F")
+    folder = cache_folder() / "hub" / branch / name
     try:
         snapshot_download(
             name, revision=revision, local_dir=folder, allow_patterns=patterns

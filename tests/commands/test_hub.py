@@ -140,6 +140,17 @@ def test_what_is_published_last_is_loaded(hub, bits, call, tmp_path):
     assert (folder / "notes.md").is_file()
 
 
+def test_copies_are_not_inside_of_each_other(hub):
+    """Those of a branch whose name has slashes."""
+    hub.repositories["me/one"] = {"README.md": b"one"}
+    hub.repositories["me/two"] = {"README.md": b"two"}
+    two = hub_folder("hf://me/two@main/me/one")
+    one = hub_folder("hf://me/one")  # deletes what the model does not have
+    assert one not in two.parents
+    assert (one / "README.md").read_bytes() == b"one"
+    assert (two / "README.md").read_bytes() == b"two"
+
+
 def test_what_is_not_on_the_hub(hub, refused, tmp_path, monkeypatch):
     message = refused("predict", "hf://me/none")
     assert "hf://me/none cannot be read: 404" in message

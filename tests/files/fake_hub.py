@@ -88,7 +88,10 @@ class FakeHub:
         files = self.repositories[name]
         if is_api:
             return self._api(name, files, parts[4:], body)
-        file = files.get("/".join(parts[4:]))
+        # Between them is a revision, which may have slashes.
+        asked = "/".join(parts[3:])
+        known = [path for path in files if asked.endswith(f"/{path}")]
+        file = files.get(max(known, key=len, default=""))
         if file is None:
             return 404, {"X-Error-Code": "EntryNotFound"}, {"error": "none"}
         tag = f'"{hashlib.sha1(file).hexdigest()}"'
