@@ -23,9 +23,9 @@ from kseq.terminal import escaped_line
 from kseq.user_error import DiskError, UserError
 
 FORMAT = 1
-_RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
+RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
 _CLEARED = "cleared"  # the last of them, while a folder is cleared
-_PARTIAL = partial_path(Path(_RECORD)).suffix
+_PARTIAL = partial_path(Path(RECORD)).suffix
 _NEW = ".new"  # folder of the data that will replace others
 # Files of data that are not complete, of which there is no record.
 _OWN = re.compile(
@@ -73,12 +73,12 @@ class PreparedFolder(os.PathLike):
     @property
     def is_complete(self) -> bool:
         """Whether the data are ready."""
-        return (self.path / _RECORD).is_file() and not self._replaces
+        return (self.path / RECORD).is_file() and not self._replaces
 
     @property
     def is_begun(self) -> bool:
         """Whether data have been prepared here, completely or not."""
-        return any((self.path / name).is_file() for name in (_RECORD, _PLAN))
+        return any((self.path / name).is_file() for name in (RECORD, _PLAN))
 
     def lock(self):
         """Creates the folder, and locks it until `unlock`.
@@ -120,7 +120,7 @@ class PreparedFolder(os.PathLike):
         if self.is_complete:
             yield self
             return
-        if not (self.path / _RECORD).is_file():
+        if not (self.path / RECORD).is_file():
             with self._locked():
                 yield self
             return
@@ -171,7 +171,7 @@ class PreparedFolder(os.PathLike):
         """
         cleared = self.path / _CLEARED
         own = self._recorded()
-        for name in (_PLAN, _RECORD):
+        for name in (_PLAN, RECORD):
             with contextlib.suppress(FileNotFoundError):
                 (self.path / name).replace(cleared)
         for file in self.path.iterdir():
@@ -181,14 +181,14 @@ class PreparedFolder(os.PathLike):
             elif file.name in own or _OWN.fullmatch(file.name):
                 file.unlink()
         if new is not None:
-            for file in sorted(new.iterdir(), key=lambda f: f.name == _RECORD):
+            for file in sorted(new.iterdir(), key=lambda f: f.name == RECORD):
                 file.replace(self.path / file.name)
             shutil.rmtree(new)
         cleared.unlink(missing_ok=True)
 
     def _recorded(self) -> Collection[str]:
         """The names of the complete data, also of those half cleared."""
-        for name in (_RECORD, _CLEARED):
+        for name in (RECORD, _CLEARED):
             with contextlib.suppress(UserError):
                 found = read_json(self.path / name)
                 if isinstance(found.get("files"), dict) and "format" in found:
@@ -315,7 +315,7 @@ class PreparedFolder(os.PathLike):
         if "plan" in record:
             record = {**record, "plan": _without_work(record["plan"])}
         record = {"format": FORMAT, **record, "files": files}
-        atomic_write(self.path / _RECORD, to_json(record))
+        atomic_write(self.path / RECORD, to_json(record))
         self.remove_parts()
 
     def remove_parts(self):
@@ -338,11 +338,10 @@ class PreparedFolder(os.PathLike):
                 f"{self.path} is not complete: start the same `kseq prepare` "
                 "again, and it resumes."
                 if self.is_begun
-                else f"{self.path} is not prepared data: it has no {_RECORD}."
+                else f"{self.path} is not prepared data: it has no {RECORD}."
             )
-        record = read_json(self.path / _RECORD)
-        if not isinstance(record.get("files"), dict):
-            raise DataError(f"{self.path / _RECORD} is broken.")
+        record = read_json(self.path / RECORD)
+        files = recorded_files(record, self.path / RECORD)
         if record.get("format") != FORMAT:
             raise DataError(
                 f"{self.path} is of another version of kseq (format "
@@ -354,9 +353,7 @@ class PreparedFolder(os.PathLike):
                 f"{self.path} holds {record.get('kind')!r:.50}; expected "
                 f"{kind!r}."
             )
-        for name, identity in record["files"].items():
-            if Path(name).name != name:  # nothing outside is read
-                raise DataError(f"{self.path / _RECORD} is broken.")
+        for name, identity in files.items():
             self._check_size(name, identity)
         return record
 
@@ -388,7 +385,7 @@ class PreparedFolder(os.PathLike):
             AttributeError,
             OverflowError,
         ):
-            raise DataError(f"{self.path} is broken: {_RECORD}.") from None
+            raise DataError(f"{self.path} is broken: {RECORD}.") from None
 
     def array(
         self, record: dict[str, Any], name: str
@@ -416,6 +413,29 @@ class PreparedFolder(os.PathLike):
                 raise DataError(
                     f"{self.path} is broken: the content of {name} has changed."
                 )
+
+
+def recorded_files(
+    record: dict[str, Any], path: str | os.PathLike
+) -> dict[str, Any]:
+    """The sizes and hashes of the files of prepared data, by their names.
+
+    Args:
+        record: the content of `prepared.json`.
+        path: of `prepared.json`, for messages.
+
+    Raises:
+        DataError: they are missing, or one is not in the folder of the record.
+    """
+    files = record.get("files")
+    if not isinstance(files, dict) or not all(map(_is_inside, files)):
+        raise DataError(f"{path} is broken.")
+    return files
+
+
+def _is_inside(name):
+    is_file = name not in ("", ".", "..", RECORD)
+    return is_file and "/" not in name and "\0" not in name
 
 
 def is_prepared(path: str | os.PathLike) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.fingerprints import sha256_of
+from kseq.data.files.prepared_folder import RECORD, recorded_files
 from kseq.files.cache_folder import cache_folder
 from kseq.files.json_files import read_json
 from kseq.terminal import escaped_line, progress
@@ -24,7 +25,6 @@ DATA_OPTIONS = (
     *("a", "b"),  # of kseq compare
 )
 _FOLDERS = ("images", "audio")
-_RECORD = "prepared.json"  # of a folder of prepared data
 
 
 def is_url(path: str | os.PathLike) -> bool:
@@ -111,7 +111,7 @@ def _local_copy(url):
     with _errors_of(url):
         from tensorflow.io import gfile
 
-        if gfile.exists(f"{url.rstrip('/')}/{_RECORD}"):
+        if gfile.exists(f"{url.rstrip('/')}/{RECORD}"):
             return str(_copy_prepared(url.rstrip("/")))
         if gfile.exists(url):
             if gfile.isdir(url):
@@ -191,21 +191,19 @@ def _copy_prepared(url):
     """Copies what is missing of a folder of prepared data."""
     from tensorflow.io import gfile
 
-    with gfile.GFile(f"{url}/{_RECORD}", "rb") as file:
+    with gfile.GFile(f"{url}/{RECORD}", "rb") as file:
         content = file.read()
     # Other data at the same URL have another folder, for runs may use these.
     folder = _folder_of(url, hashlib.sha256(content).hexdigest())
     folder = folder / url.rsplit("/", 1)[1]
     folder.mkdir(exist_ok=True)
-    if (folder / _RECORD).is_file():
+    if (folder / RECORD).is_file():
         return folder
-    with _downloaded(f"{url}/{_RECORD}", folder / _RECORD) as record:
-        files = None
+    with _downloaded(f"{url}/{RECORD}", folder / RECORD) as record:
+        found = {}
         with contextlib.suppress(UserError):
-            files = read_json(record).get("files")
-        # Nothing outside of the folder is read.
-        if not isinstance(files, dict) or any("/" in name for name in files):
-            raise DataError(f"{url}/{_RECORD} is broken.")
+            found = read_json(record)
+        files = recorded_files(found, f"{url}/{RECORD}")
         for name, identity in files.items():
             path = folder / name
             if path.is_file():  # of a copy that was interrupted

@@ -39,7 +39,7 @@ def test_an_array_without_a_shape(folder):
         folder.array(record, "ids")
 
 
-@pytest.mark.parametrize("name", ["../a", "b/../../a", "/a"])
+@pytest.mark.parametrize("name", ["../a", "/a", "..", "\\u0000"])
 def test_nothing_outside_is_read(folder, name):
     """Of a record that somebody else has written."""
     content = (folder.path / "prepared.json").read_text()

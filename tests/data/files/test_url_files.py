@@ -151,6 +151,8 @@ def test_prepared_data_that_have_changed(store):
     [
         *(b"{}", b'{"files": 1}', b"[", b"\xff"),
         b'{"files": {"../a": {}}}',
+        b'{"files": {"..": {}}}',
+        b'{"files": {"prepared.json": {}}}',
     ],
 )
 def test_a_broken_record(store, record):
