@@ -6,6 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from kseq.conversion.weights import in_memory
 from kseq.user_error import UserError
 
 _LARGEST_HEADER = 100_000_000  # bytes, the limit of the format
@@ -43,15 +44,12 @@ def read_safetensors(path):
         raise UserError(f"{path} is broken: it has no safetensors header.")
     try:
         header = json.loads(data[8:start].tobytes())
-        tensors, left = {}, len(data) - start
-        for name, entry in header.items():
-            if name == "__metadata__":
-                continue
-            tensors[name] = _tensor(data[start:], **entry)
-            left -= tensors[name].nbytes
-            if left < 0:  # a small file would fill the memory
-                raise ValueError("its tensors overlap")
-        return tensors
+        tensors = (
+            (name, _tensor(data[start:], **entry))
+            for name, entry in header.items()
+            if name != "__metadata__"
+        )
+        return in_memory(tensors, most=len(data) - start)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is broken: {error}") from None
 
@@ -92,5 +90,5 @@ def _tensor(data, dtype, shape, data_offsets):
     size = math.prod(shape) * np.dtype(_TYPES[dtype]).itemsize
     if end > len(data) or end - begin != size:
         raise ValueError(f"no tensor of {shape} fits its bytes")
-    values = np.frombuffer(data[begin:end].tobytes(), _TYPES[dtype])
+    values = np.frombuffer(data[begin:end], _TYPES[dtype])
     return values.reshape(shape)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from kseq.conversion.weights import in_memory
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -80,16 +81,12 @@ def _arrays(found, path):
     """The tensors of a state_dict, dict of name -> array."""
     if not isinstance(found, dict):
         raise UserError("it holds no state_dict.")
-    arrays, left = {}, _MOST_SHARED * path.stat().st_size
-    for name, value in found.items():
-        if not isinstance(value, _Tensor):
-            continue
-        values = value.read()
-        left -= values.nbytes
-        if left < 0:  # a small file would fill the memory
-            raise UserError("its tensors share storages too often.")
-        arrays[name] = np.array(values)
-    return arrays
+    tensors = (
+        (name, value.read())
+        for name, value in found.items()
+        if isinstance(value, _Tensor)
+    )
+    return in_memory(tensors, most=_MOST_SHARED * path.stat().st_size)
 
 
 class _Tensor(NamedTuple):

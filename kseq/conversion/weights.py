@@ -5,6 +5,29 @@ import numpy as np
 from kseq.user_error import UserError
 
 
+def in_memory(tensors, most):
+    """Copies tensors of a file, which may share their bytes.
+
+    Args:
+        tensors: iterable of names and arrays.
+        most: int, bytes of all copies; those of a small file could fill the
+            memory.
+
+    Returns:
+        A dict, name -> array.
+
+    Raises:
+        UserError: if there are more bytes.
+    """
+    found = {}
+    for name, values in tensors:
+        most -= values.nbytes
+        if most < 0:
+            raise UserError("its tensors share their bytes too often.")
+        found[name] = np.array(values)
+    return found
+
+
 class Weights:
     """The tensors of a file, by name; each is asked for once.
 
