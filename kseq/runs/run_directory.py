@@ -11,7 +11,7 @@ from pathlib import Path
 import keras
 
 import kseq
-from kseq.data.files.prepared_folder import is_prepared
+from kseq.data.files.prepared_folder import is_prepared, prepared_folder
 from kseq.devices import (
     device_name,
     dtype_policy,
@@ -186,7 +186,8 @@ class RunDirectory:
 
         Those that have moved were compared already.
         """
-        if is_prepared(self.prepared):
+        is_given = prepared_folder(new.get("train")) is not None
+        if is_prepared(self.prepared) and not is_given:
             return  # and compared with their files when they are opened
         same_paths = {name: new[name] for name in new if name not in moved}
         if names := changed_fields(self.data, same_paths):

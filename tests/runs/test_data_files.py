@@ -113,15 +113,15 @@ def test_files_that_have_changed_in_place_are_refused(folder, name):
     assert (folder / "run" / "data.json").read_bytes() == before
 
 
+def prepare(text, path="prepared"):
+    with PreparedFolder(path, replaces=True).locked() as prepared:
+        (prepared.path / "plan.json").write_text("{}")
+        (prepared.path / "ids.values").write_text(text)
+        prepared.finish({"kind": "pairs"})
+
+
 def test_a_folder_that_was_prepared_again_is_other_data(folder):
     """Whose files have the same names and sizes."""
-
-    def prepare(text):
-        with PreparedFolder("prepared", replaces=True).locked() as prepared:
-            (prepared.path / "plan.json").write_text("{}")
-            (prepared.path / "ids.values").write_text(text)
-            prepared.finish({"kind": "pairs"})
-
     prepare("ab")
     start(train=("prepared",))
     prepare("ab")
@@ -132,6 +132,16 @@ def test_a_folder_that_was_prepared_again_is_other_data(folder):
     prepare("ba")
     with pytest.raises(RunError, match=r"started: train=.*prepared"):
         start(train=("prepared",))
+
+
+def test_so_is_a_folder_that_is_in_the_run(folder):
+    prepare("ab", "run/prepared")
+    start(train=("run/prepared",))
+    prepare("ab", "run/prepared")
+    start(train=("run/prepared",))
+    prepare("ba", "run/prepared")
+    with pytest.raises(RunError, match=r"started: train=.*run/prepared"):
+        start(train=("run/prepared",))
 
 
 def test_data_that_are_prepared_in_the_run_are_compared_there(folder):
