@@ -36,6 +36,7 @@ _OWN = re.compile(
     r"|network\.npz|plan\.json|prepared\.json)"
     rf"({re.escape(_PARTIAL)}|\.[0-9a-f]{{32}})?"  # of `replace_file`
 )
+_NUMBERS = re.compile("u?int(8|16|32|64)|float(16|32|64)")  # of arrays
 MODELS = ("source.model", "target.model")  # of tokenizers
 # Of a plan: how the work is divided, on which the finished data do not depend.
 _WORK = ("part_size",)  # options
@@ -392,7 +393,11 @@ class PreparedFolder(os.PathLike):
     ) -> tuple[Path, str, tuple[int, ...]]:
         """The path, dtype and shape of an array of `record`, to open it."""
         array = record["arrays"][name]
-        return self.path / name, array["dtype"], tuple(array["shape"])
+        dtype, shape = array["dtype"], tuple(array["shape"])
+        is_shape = shape and all(type(n) is int and n >= 0 for n in shape)
+        if not is_shape or not _NUMBERS.fullmatch(dtype):
+            raise ValueError(f"{dtype=}, {shape=}")
+        return self.path / name, dtype, shape
 
     def _check_size(self, name, identity):
         path = self.path / name

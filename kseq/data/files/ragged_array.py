@@ -158,8 +158,8 @@ def check_offsets(path: str | os.PathLike, offsets: np.ndarray, count: int):
         raise DataError(f"{path} is broken: its files do not match.")
 
 
-def check_counts(path: str | os.PathLike, *counts: int):
-    """Raises DataError unless all files have the same number of rows."""
+def check_counts(path: str | os.PathLike, *counts: int | tuple[int, ...]):
+    """Raises DataError unless all files have the same number or shape."""
     if len({*counts}) > 1:
         raise DataError(f"{path} is broken: its files do not match.")
 

@@ -20,7 +20,7 @@ from kseq.data.files.prepared_folder import (
     is_prepared,
     refuse_prepared,
 )
-from kseq.data.files.ragged_array import mapped
+from kseq.data.files.ragged_array import check_counts, mapped
 from kseq.data.files.saved_examples import open_examples
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.pictures.caption_table import (
@@ -235,6 +235,8 @@ def open_prepared_captions(
         path, dtype, shape = prepared.array(record, "features")
         values = mapped(path.with_suffix(".values"), dtype, shape)
         grid = FeaturePreprocessor(**record["grid"])
+        sizes = grid.num_cells, grid.num_features
+        check_counts(folder, sizes, values.shape[1:])
         stored = StoredFeatures([], values, grid, record["factors"])
         options = record["network"] and NetworkOptions(**record["network"])
         facts, problems = tuple(record["facts"]), tuple(record["problems"])

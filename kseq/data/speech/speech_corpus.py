@@ -21,7 +21,7 @@ from kseq.data.files.prepared_folder import (
     is_prepared,
     refuse_prepared,
 )
-from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.ragged_array import RaggedArray, check_counts
 from kseq.data.files.saved_examples import open_examples
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.tar_media import Media
@@ -225,6 +225,7 @@ def open_prepared_speech(
             folder, record["preprocessor"], num_mels, max_seconds
         )
         rows = RaggedArray.open(*prepared.array(record, "features"))
+        check_counts(folder, (frames.num_features,), rows.values.shape[1:])
         facts, problems = tuple(record["facts"]), tuple(record["problems"])
     stored = StoredFeatures([], rows, frames)
     splits = []

@@ -31,11 +31,20 @@ def test_a_record_that_is_broken(folder, error):
         raise error
 
 
-def test_an_array_without_a_shape(folder):
+@pytest.mark.parametrize(
+    "array",
+    [
+        {"dtype": "uint16"},
+        *({"dtype": "uint16", "shape": shape} for shape in ([], [-1], [1e9])),
+        *({"dtype": dtype, "shape": [1]} for dtype in ("S2", ">u2", "O", 2)),
+    ],
+)
+def test_an_array_without_a_type_or_a_shape(folder, array):
     with (
         pytest.raises(DataError, match=r"is broken: prepared\.json\.$"),
         folder.opened("pairs") as record,
     ):
+        record["arrays"]["ids"] = array
         folder.array(record, "ids")
 
 

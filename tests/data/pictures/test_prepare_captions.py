@@ -140,3 +140,8 @@ def test_ready_features_are_mapped():
     opened = read_caption_corpus("out")
     assert_same(corpus, opened)
     assert opened.preprocessor.get_config() == corpus.preprocessor.get_config()
+    record = json.loads(Path("out/prepared.json").read_text())
+    record["arrays"]["features"]["shape"] = [5, 3, 4]
+    Path("out/prepared.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match="out is broken: its files do not"):
+        read_caption_corpus("out")

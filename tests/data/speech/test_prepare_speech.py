@@ -194,6 +194,11 @@ def test_ready_features_are_mapped():
     for number in range(len(NAMES)):
         one, other = corpus.features[number], opened.features[number]
         np.testing.assert_array_equal(one, other)
+    record = json.loads(Path("out/prepared.json").read_text())
+    record["arrays"]["features"]["shape"].append(1)
+    Path("out/prepared.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match="out is broken: its files do not"):
+        read_speech_corpus("out")
 
 
 def test_validation_of_its_own():
