@@ -4,6 +4,7 @@ A file is UTF-8, plain or compressed, with or without a byte order mark, and
 split at newlines only.
 """
 
+import functools
 import glob
 import os
 import stat
@@ -21,6 +22,7 @@ from kseq.terminal import escaped_line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 LONGEST_LINE = 65_536  # bytes; a longer line is not a sentence
+_LARGEST_LINE = 2**30  # bytes in memory, of which a compressed file has few
 
 _READ_ONCE = (
     (stat.S_ISFIFO, "a pipe"),
@@ -124,7 +126,12 @@ def check_file(path: str):
 
 def _read_file(path) -> Iterator[Line]:
     with open_uncompressed(path) as file:
-        for number, text in enumerate(file, start=1):
+        lines = iter(functools.partial(file.readline, _LARGEST_LINE), b"")
+        for number, text in enumerate(lines, start=1):
+            if len(text) == _LARGEST_LINE:
+                raise DataError(
+                    f"{path}, line {number}: expected a line of at most 1 GiB."
+                )
             if number == 1:
                 refuse_utf_16(path, text)
                 _refuse_carriage_returns(path, text)

@@ -1,5 +1,8 @@
 """What is no file is refused at once, by every reader."""
 
+import bz2
+import gzip
+import lzma
 import os
 import socket
 import stat
@@ -152,3 +155,20 @@ def test_names_of_files_that_are_no_text(tmp_path):
 def test_a_dash_is_not_standard_input():
     with pytest.raises(DataError, match="Standard input can be read only once"):
         text_files.matching_files("-")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.xz", "a.txt.bz2"])
+def test_a_line_that_would_fill_the_memory(tmp_path, monkeypatch, name):
+    """A compressed file of a megabyte may have one of a gigabyte."""
+    monkeypatch.setattr(text_files, "_LARGEST_LINE", 20)
+    path = tmp_path / name
+    opened = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+    for size, is_read in ((19, True), (20, False), (10_000, False)):
+        with opened.get(path.suffix, open)(path, "wb") as file:
+            file.write(b"a line\n" + b"a" * (size - 1) + b"\nthe last\n")
+        if is_read:
+            lines = [line.text for line in text_files.read_lines(path)]
+            assert lines == [b"a line", b"a" * (size - 1), b"the last"]
+            continue
+        with pytest.raises(DataError, match="line 2: expected a line of at"):
+            list(text_files.read_lines(path))
