@@ -79,8 +79,8 @@ def check_expansion(path, opened, archive):
     expanded = sum(member.file_size for member in archive.infolist())
     if expanded > _FREE + _LARGEST_RATIO * size:
         raise DataError(
-            f"{path} expands from {size} to {expanded} bytes. Save it with "
-            "np.savez instead of np.savez_compressed."
+            f"{path} expands from {size} to {expanded} bytes, or is damaged. "
+            "Save it with np.savez instead of np.savez_compressed."
         )
 
 

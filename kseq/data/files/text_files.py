@@ -21,6 +21,16 @@ from kseq.terminal import escaped_line
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+_OTHER_FORMATS = {  # by the first bytes of a file
+    b"\x1f\x8b\x08": ".gz",
+    b"BZh91AY&SY": ".bz2",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"PK\3\4": ".zip or .npz",
+    b"PAR1": ".parquet",
+    b"ARROW1\0\0": ".arrow",
+    b"%PDF-": ".pdf",
+}
 LONGEST_LINE = 65_536  # bytes; a longer line is not a sentence
 _LARGEST_LINE = 2**30  # bytes in memory, of which a compressed file has few
 
@@ -133,10 +143,21 @@ def _read_file(path) -> Iterator[Line]:
                     f"{path}, line {number}: expected a line of at most 1 GiB."
                 )
             if number == 1:
+                _refuse_other_format(path, text)
                 refuse_utf_16(path, text)
                 _refuse_carriage_returns(path, text)
                 text = text.removeprefix(BYTE_ORDER_MARK)
             yield Line(text.removesuffix(b"\n"), path, number)
+
+
+def _refuse_other_format(path, text):
+    """Rejects a file that is no text, whose name does not say so."""
+    for start, kind in _OTHER_FORMATS.items():
+        if text.startswith(start):
+            raise DataError(
+                f"{path} is not text: it begins as a {kind} file does. Rename "
+                "or convert it."
+            )
 
 
 def refuse_utf_16(name, text):

@@ -8,6 +8,7 @@ import socket
 import stat
 
 import pytest
+import zstandard
 
 from kseq.data import (
     DataError,
@@ -155,6 +156,25 @@ def test_names_of_files_that_are_no_text(tmp_path):
 def test_a_dash_is_not_standard_input():
     with pytest.raises(DataError, match="Standard input can be read only once"):
         text_files.matching_files("-")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.tsv", gzip.compress(b"a\tb\n"), "gz"),
+        ("a.tsv.gz", gzip.compress(gzip.compress(b"a\tb\n")), "gz"),
+        ("a.jsonl", bz2.compress(b"a\tb\n"), "bz2"),
+        ("a.csv", lzma.compress(b"a\tb\n"), "xz"),
+        ("a", zstandard.compress(b"a\tb\n"), "zst"),
+        ("a.txt", b"PAR1\x15\4a\tb\n", "parquet"),
+        ("a.txt", b"PK\3\4\n\0a\tb\n", "zip or .npz"),
+    ],
+)
+def test_a_name_that_does_not_say_what_is_in_it(tmp_path, name, content, kind):
+    """Its bytes would be read as text that is not UTF-8."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"it begins as a \.{kind} file"):
+        ParallelText(tmp_path / name).check()
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.xz", "a.txt.bz2"])
