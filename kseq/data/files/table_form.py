@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kseq.data.files.text_files import read_lines
 
 _LOOKED_AT = 100  # rows, for the delimiter
+_LARGEST_START = 2**22  # bytes of them
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LONGEST_ROW = 2**20  # bytes of a row with line ends in a cell
 _CELL = re.compile(rb'"(?:[^"]|"")*+"|[^"\t]*+')
@@ -64,9 +65,12 @@ def _form_of(path, kind, *_):
 
 
 def _form_of_csv(path):
-    lines = [
-        line.text for line in itertools.islice(read_lines(path), _LOOKED_AT)
-    ]
+    lines, size = [], 0
+    for line in itertools.islice(read_lines(path), _LOOKED_AT):
+        lines.append(line.text[:_LARGEST_START])
+        size += len(line.text)
+        if size > _LARGEST_START:
+            break
     # A carriage return inside of a line would end the rows.
     texts = [
         line.replace(b"\r", b"").decode(errors="replace") for line in lines

@@ -25,6 +25,7 @@ _KINDS = {
 }
 _RETURN = "\ud800"  # in no text; the csv module ends a row at the real one
 _LARGEST_CELL = 2**26  # characters of a CSV cell; a quote was not closed
+_LARGEST_ROW = 2**26  # bytes of its first line
 # Names of columns that are hardly ever sentences.
 _HEADER = re.compile(
     r"source|target|src|tgt|trg|input|output|text|translation|sentence|label"
@@ -61,7 +62,7 @@ def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:
     lines = itertools.islice(read_lines(path), form.skipped, None)
     if form.has_quotes:
         return _quoted_rows(lines, form.delimiter)
-    return ((line, _tsv_cells(line.text)) for line in lines)
+    return ((line, _tsv_cells(line)) for line in lines)
 
 
 def notes_on(
@@ -85,9 +86,16 @@ def notes_on(
     ]
 
 
-def _tsv_cells(text) -> list[bytes]:
-    text = text.removesuffix(b"\r")
+def _tsv_cells(line) -> list[bytes]:
+    _refuse_large(line)
+    text = line.text.removesuffix(b"\r")
     return [] if is_blank(text) else text.split(b"\t")
+
+
+def _refuse_large(line):
+    """Raises DataError for a row whose cells would fill the memory."""
+    if len(line.text) > _LARGEST_ROW:
+        raise broken(line, "a row of at most 64 MiB", beginning(line.text))
 
 
 def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
@@ -97,6 +105,7 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
         nonlocal first, last
         for last in lines:
             first = first or last
+            _refuse_large(last)
             text = last.text.decode(errors="surrogateescape")
             content = text.rstrip("\r")
             yield content.replace("\r", _RETURN) + text[len(content) :] + "\n"

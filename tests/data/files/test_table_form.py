@@ -17,8 +17,10 @@ from kseq.data import (
     read_tagged_sentences,
     read_texts,
 )
+from kseq.data.files import table_form, tables
 from kseq.data.files.named_texts import TRANSCRIPTS, read_named_texts
 from kseq.data.files.table_form import form_of
+from kseq.data.files.tables import rows_of_cells
 from tests.data.text.test_pair_table import pairs_of
 
 ROWS = [
@@ -133,6 +135,20 @@ def test_other_delimiters_of_a_csv(write, delimiter, name):
 def test_commas_are_the_delimiter_of_a_csv(write, rows):
     form = form_of(str(write("a.csv", rows)), "csv")
     assert (form.delimiter, form.note) == (",", "")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_row_that_would_fill_the_memory(write, monkeypatch, name):
+    """A compressed file of a megabyte may have one of a gigabyte."""
+    monkeypatch.setattr(table_form, "_LARGEST_START", 30)
+    monkeypatch.setattr(tables, "_LARGEST_ROW", 200)
+    between = "," if name == "a.csv" else "\t"
+    row, between = f"a{between}b\n".encode(), between.encode()
+    path = write(name, row * 40 + between * 200 + b"\n")
+    assert len([*rows_of_cells(path)]) == 41
+    path = write(name, row * 40 + between * 201 + b"\n")
+    with pytest.raises(DataError, match=":41: expected a row of at most 64"):
+        [*rows_of_cells(path)]
 
 
 def test_a_name_that_two_columns_have(write):
