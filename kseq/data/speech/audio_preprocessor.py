@@ -91,9 +91,12 @@ class AudioPreprocessor:
     def features(self, audio) -> tf.RaggedTensor:
         """(B,) string -> (B, S, F) float32, ragged; not normalized.
 
-        An item that is silent, or not such a WAV file, has no frames.
+        An item that is silent, or not such a WAV file, has no frames. One that
+        is too long has more than `frames.max_frames`, but not all.
         """
-        return self._features(wav_samples(audio, self.sample_rate)[0])
+        samples, _ = wav_samples(audio, self.sample_rate)
+        most = self._most + self._window + self._step
+        return self._features(samples[:, :most])
 
     def _features(self, samples):
         size = 2 ** (self._window - 1).bit_length()

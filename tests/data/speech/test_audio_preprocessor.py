@@ -85,6 +85,20 @@ _any_header = tf.function(
 )
 
 
+@pytest.mark.parametrize("max_seconds", [0.5, 0.5001, 0.033, 1e-3])
+@pytest.mark.parametrize("step", [0.01, 0.0127])
+def test_of_a_long_recording_few_frames_are_computed(max_seconds, step):
+    """Enough to know that it is too long; a small file may be hours long."""
+    preprocessor = AudioPreprocessor(
+        8000, num_mels=12, step=step, max_seconds=max_seconds
+    )
+    most = max_seconds * preprocessor.frames.frames_per_second
+    [whole] = AudioPreprocessor(8000, num_mels=12, step=step).features([GOOD])
+    [frames] = preprocessor.features([wav(np.tile(tone(), 100))])
+    assert most < len(frames) < most + 4
+    np.testing.assert_array_equal(frames[: len(whole)], whole[: len(frames)])
+
+
 @pytest.fixture(scope="module")
 def preprocess():
     preprocessor = AudioPreprocessor(8000, num_mels=12, max_seconds=0.5)
