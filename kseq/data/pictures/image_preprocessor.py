@@ -42,8 +42,9 @@ class ImagePreprocessor:
     Returns:
         `Source`: `inputs` is `{"source", "source_mask"}`, see
         `FeaturePreprocessor`. Bytes without a JPEG or PNG header, a PNG file
-        without its end, and pictures of more than 2**26 pixels are blank. A
-        file with damaged contents makes the whole batch fail.
+        without its end, and pictures of more than 2**26 pixels, 100 scans or
+        32 compressed texts are blank. A file with damaged contents makes the
+        whole batch fail.
 
     Raises:
         ValueError: an argument is not positive.

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
+from kseq.data.files.tables import beginning
 from kseq.data.files.text_files import read_lines
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import escaped_line, progress
@@ -102,6 +103,11 @@ def _read(path, wanted, dim):
                 size = text.count(b" ")
                 if re.fullmatch(rb"\d{1,18} \d{1,18}", text):
                     promised, size = map(int, text.split())
+                if not size:
+                    raise DataError(
+                        f"{line}: expected a word and its numbers, separated "
+                        f"by spaces; found {beginning(text)}."
+                    )
                 if size != dim:
                     raise DataError(
                         f"{line}: the vectors have {size} numbers, those of "
