@@ -20,8 +20,11 @@ GROUPS, EACH, DIVERSITY = 3, 2, 0.8
 PENALTY = (1.0, 5.0)
 
 
-def plain_groups(table, limit):
-    """(score, ids) of the best answers of each group, and the least gap."""
+def plain_groups(log_probs_of, limit, tokens=TOKENS):
+    """(score, ids) of the best answers of each group, and the least gap.
+
+    `log_probs_of` gives those of the token after some, the first one START.
+    """
     live = [[(0.0, (START,))] for _ in range(GROUPS)]
     finished, gap = [[] for _ in range(GROUPS)], math.inf
     for length in range(1, limit + 1):
@@ -31,13 +34,13 @@ def plain_groups(table, limit):
                 (
                     (
                         log_prob
-                        + table[length - 1, ids[-1], token]
+                        + log_probs_of(ids)[token]
                         - DIVERSITY * chosen.count(token),
-                        log_prob + table[length - 1, ids[-1], token],
+                        log_prob + log_probs_of(ids)[token],
                         (*ids, token),
                     )
                     for log_prob, ids in live[group]
-                    for token in TOKENS
+                    for token in tokens
                 ),
                 reverse=True,
             )
@@ -71,7 +74,9 @@ def test_same_as_in_plain_python(seed):
 
     compared = 0
     for item, (table, limit) in enumerate(zip(tables, limits, strict=True)):
-        expected, gap = plain_groups(table, limit)
+        expected, gap = plain_groups(
+            lambda ids, table=table: table[len(ids) - 1, ids[-1]], limit
+        )
         if gap < 1e-5:  # rounding decides
             continue
         scores = [score for score, _ in expected]
