@@ -292,7 +292,7 @@ class BeamSearch:
         log_probs = tf.where(is_first, 0.0, -math.inf)
         log_probs = tf.tile(log_probs[None], (batch, 1))
         if items.phrases is not None and self._has_greedy:
-            is_free = tf.reduce_all(items.phrases[0] == PAD, axis=[1, 2])
+            is_free = tf.reduce_all(items.phrases[0] == PAD, axis=[1, 2, 3])
             is_beam = tf.range(live) < size
             log_probs = tf.where(
                 is_free[:, None] | is_beam, log_probs, -math.inf

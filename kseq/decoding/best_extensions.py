@@ -39,7 +39,7 @@ def best_extensions(
         size: int, K.
         num_groups: int, see `BeamSearch`.
         diversity: float, see `BeamSearch`.
-        required: (B, N, L) int64, phrases, or None.
+        required: (B, N, A, L) int64, phrases, or None.
         surfaces: see `Phrases`, with required phrases.
 
     Returns:

@@ -28,7 +28,8 @@ class Phrases(NamedTuple):
     Args:
         required: (B, N, L) int, the tokens of up to N phrases, PAD after those
             of each; a phrase of PAD alone is none. An answer contains them
-            as whole words.
+            as whole words. Or (B, N, A, L), each phrase in A ways of which
+            one is enough, such as with and without a space before it.
         forbidden: (B, M) string, up to M phrases; an empty one is none.
             An answer does not contain them as whole words. Between words of
             scripts without spaces it does not contain them anywhere.
@@ -45,7 +46,7 @@ class PhraseMemory(NamedTuple):
     """The phrases of items as a search reads them.
 
     Args:
-        required: (B, N, L) int64.
+        required: (B, N, A, L) int64.
         forbidden: (B, U) bool, which phrases of the `Completions` are theirs.
     """
 
@@ -81,11 +82,17 @@ def different_phrases(forbidden):
 def phrase_memory(required, numbers, texts):
     """`PhraseMemory` of items, of what `different_phrases` gives."""
     # PAD after each, also where there is none.
-    after = tf.zeros((*tf.unstack(tf.shape(required))[:2], 1), INTEGER)
+    after = tf.zeros((*tf.unstack(tf.shape(required))[:3], 1), INTEGER)
     is_theirs = tf.one_hot(numbers, tf.size(texts), True, False, dtype=tf.bool)
     return PhraseMemory(
-        tf.concat([required, after], axis=2), tf.reduce_any(is_theirs, axis=1)
+        tf.concat([required, after], axis=3), tf.reduce_any(is_theirs, axis=1)
     )
+
+
+def num_tokens(required):
+    """(B,) int64, of all phrases (B, N, A, L), each in its longest way."""
+    sizes = tf.math.count_nonzero(required, axis=3)
+    return tf.reduce_sum(tf.reduce_max(sizes, axis=2), axis=1)
 
 
 def completions(texts, surfaces: Sequence[bytes]):
@@ -228,7 +235,7 @@ def of_phrases(met, memory: PhraseMemory, found: Completions, surfaces):
     Returns:
         A callable (log_probs (R, V), ids (R, T)) -> (R, V).
     """
-    tokens = tf.math.count_nonzero(memory.required, axis=[1, 2])
+    tokens = num_tokens(memory.required)
     per_item = tf.size(met) // tf.maximum(tf.size(tokens), 1)
     is_open = met < tf.repeat(tokens, per_item)
     forbidden = tf.repeat(memory.forbidden, per_item, axis=0)
@@ -291,46 +298,52 @@ def progress(required, ids, surfaces):
     """How far answers have come with the phrases that they must contain.
 
     Args:
-        required: (B, N, L) int64, PAD after the tokens of each.
+        required: (B, N, A, L) int64, PAD after the tokens of each.
         ids: (R, T) int64, the tokens so far, R / B rows of each item.
         surfaces: see `Phrases`.
 
     Returns:
         - (R,) int64, the tokens of all phrases that an answer contains, and
           those at its end that begin one more;
-        - (R, N) int64, the next token of each phrase that it does not yet
-          contain, PAD for the others.
+        - (R, N * A) int64, the next token of each way of a phrase that it
+          does not yet contain, PAD for the others.
     """
     rows, length = tf.unstack(tf.shape(ids))
-    items, _, longest = tf.unstack(tf.shape(required))
-    phrases = tf.repeat(required, rows // tf.maximum(items, 1), axis=0)
-    sizes = tf.math.count_nonzero(phrases, axis=2)  # (R, N)
+    items, count, ways, longest = tf.unstack(tf.shape(required))
+    phrases = tf.reshape(required, (items, count * ways, longest))
+    phrases = tf.repeat(phrases, rows // tf.maximum(items, 1), axis=0)
+    sizes = tf.math.count_nonzero(phrases, axis=2)  # (R, N * A)
 
     # Windows of the answer, PAD before it and after it.
     pad = tf.zeros((rows, longest), INTEGER)
     padded = tf.concat([pad, ids, pad], axis=1)
     places = tf.range(length + longest + 1)[:, None] + tf.range(longest)
     windows = tf.gather(padded, places, axis=1)  # (R, T + L + 1, L)
-    same = windows[:, :, None] == phrases[:, None]  # (R, T + L + 1, N, L)
+    same = windows[:, :, None] == phrases[:, None]  # (R, T + L + 1, N * A, L)
     is_last = phrases == PAD
     contained = tf.reduce_all(same | is_last[:, None], axis=3)
     in_word, goes_on = _within_words(padded, windows, phrases, sizes, surfaces)
     contained &= ~(in_word | goes_on)
-    done = tf.reduce_any(contained, axis=1) | (sizes == 0)  # (R, N)
+    done = tf.reduce_any(contained, axis=1) | (sizes == 0)  # (R, N * A)
+    by_phrase = (rows, count, ways)
+    has_phrase = tf.reduce_any(tf.reshape(done, by_phrase), axis=2)  # (R, N)
+    whole = tf.reduce_max(tf.reshape(sizes, by_phrase), axis=2)
+    done = tf.repeat(has_phrase, ways, axis=1)
 
     # The last k tokens are the first k of a phrase, for the largest k < L.
     ends = windows[:, length + 1 :]  # (R, L, L), of L - 1 to 0 tokens
     counts = longest - 1 - tf.range(longest)  # tokens of each
     beyond = tf.range(longest)[None] >= counts[:, None]  # (L, L)
     begins = (ends[:, :, None] == phrases[:, None]) | beyond[None, :, None]
-    begins = tf.reduce_all(begins, axis=3)  # (R, L, N)
+    begins = tf.reduce_all(begins, axis=3)  # (R, L, N * A)
     begins &= ~in_word[:, length + 1 :]
     counts = tf.cast(counts, INTEGER)[None, :, None]
     begins &= counts < sizes[:, None]
-    begun = tf.reduce_max(tf.where(begins, counts, 0), axis=1)  # (R, N)
+    begun = tf.reduce_max(tf.where(begins, counts, 0), axis=1)  # (R, N * A)
     begun = tf.where(done, tf.zeros_like(begun), begun)
 
-    met = tf.reduce_sum(tf.where(done, sizes, tf.zeros_like(sizes)), axis=1)
+    met = tf.where(has_phrase, whole, tf.zeros_like(whole))
+    met = tf.reduce_sum(met, axis=1)
     # Of tokens that begin several phrases, one phrase counts.
     none = tf.zeros((rows, 1), INTEGER)
     met += tf.reduce_max(tf.concat([begun, none], 1), axis=1)
@@ -341,7 +354,7 @@ def progress(required, ids, surfaces):
 def _within_words(padded, windows, phrases, sizes, surfaces):
     """Where a phrase would begin in a word, and where its last word goes on.
 
-    (R, T + L + 1, N) bool each, for a phrase that begins with a window. The
+    (R, T + L + 1, N * A) bool each, for a phrase that begins with a window. The
     end of the answer so far is the end of a word: the next token may differ.
     """
     begins, ends = map(tf.constant, _letter_edges(tuple(surfaces)))
@@ -373,11 +386,11 @@ def with_next_tokens(best, log_probs, following, surfaces):
     Args:
         best: log-probabilities (R, W) and tokens (R, W) of the most likely.
         log_probs: (R, V) float32.
-        following: (R, N) int64, see `progress`.
+        following: (R, N * A) int64, see `progress`.
         surfaces: see `Phrases`.
 
     Returns:
-        log-probabilities and tokens, (R, W + N + 1).
+        log-probabilities and tokens, (R, W + N * A + 1).
     """
     begins, _ = _letter_edges(tuple(surfaces))
     others = tf.where(tf.constant(begins), -math.inf, log_probs)
@@ -387,11 +400,11 @@ def with_next_tokens(best, log_probs, following, surfaces):
 
 
 def contains_all(required, ids, surfaces):
-    """Whether answers contain all phrases: (B, N, L), (B, C, T) -> (B, C)."""
+    """(B, C) bool, which answers (B, C, T) contain all phrases (B, N, A, L)."""
     items, count, length = tf.unstack(tf.shape(ids))
     ids = tf.reshape(ids, (items * count, length))
     met, _ = progress(required, ids, surfaces)
-    tokens = tf.math.count_nonzero(required, axis=[1, 2])
+    tokens = num_tokens(required)
     return tf.reshape(met, (items, count)) >= tokens[:, None]
 
 

@@ -98,10 +98,10 @@ def make_items(
                 f"max_lengths.shape={max_lengths.shape}"
             )
     if phrases is not None:
-        phrases = (
-            tf.cast(tf.convert_to_tensor(phrases.required), INTEGER),
-            different_phrases(phrases.forbidden)[1],
-        )
+        required = tf.cast(tf.convert_to_tensor(phrases.required), INTEGER)
+        if required.shape.rank == 3:  # one way each
+            required = required[:, :, None]
+        phrases = required, different_phrases(phrases.forbidden)[1]
     return Items(
         *(inputs, max_lengths, likely_lengths),
         *(prefix, params, phrases, following),

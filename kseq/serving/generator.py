@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 from tensorflow.types.experimental import PolymorphicFunction
 
-from kseq.control_tokens import END, PAD
+from kseq.control_tokens import END, PAD, UNK
 from kseq.data import Source, Tokenizer, split_paragraphs, teacher_forcing
 from kseq.decoding import (
     BeamSearch,
@@ -24,6 +24,7 @@ from kseq.decoding.hypotheses import (
     penalized_scores,
     token_log_probs,
 )
+from kseq.decoding.phrases import num_tokens
 from kseq.decoding.sampling import SamplingParams, to_sampling
 from kseq.decoding.start_decoding import attends, source_mask
 from kseq.serving.explanation import TARGET_SCOPE, explanation
@@ -350,10 +351,8 @@ class Generator:
         if not isinstance(search, BeamSearch) or search.beam_size == 1:
             raise ArgumentError("Phrases need a beam of two or more.")
         source = self.preprocessor(**raw)
-        with tf.name_scope(TARGET_SCOPE):
-            ids = self.tokenizer.tokenize(tf.reshape(required, (-1,)))
-        ids = ids.to_tensor(PAD)
-        shape = (*tf.unstack(tf.shape(required)), tf.shape(ids)[1])
+        ids = self._with_and_without_space(tf.reshape(required, (-1,)))
+        shape = (*tf.unstack(tf.shape(required)), 2, tf.shape(ids)[2])
         phrases = Phrases(
             tf.reshape(ids, shape), forbidden, self.tokenizer.surfaces()
         )
@@ -361,6 +360,17 @@ class Generator:
             source, n_best=search.most_answers, phrases=phrases
         )
         return self._texts_of(best, source)
+
+    def _with_and_without_space(self, phrases):
+        """The ids of (N,) texts after a space and without it, (N, 2, L)."""
+        with tf.name_scope(TARGET_SCOPE):
+            after = self.tokenizer.tokenize(phrases)
+            within = self.tokenizer.tokenize_within(phrases)
+        ids = tf.concat([after, within], axis=0).to_tensor(PAD)
+        after, within = tf.split(ids, 2)
+        # Of a tokenizer of words, a word without its space is unknown.
+        is_known = tf.reduce_all(within != UNK, axis=1, keepdims=True)
+        return tf.stack([after, tf.where(is_known, within, after)], axis=1)
 
     def _texts_of(self, best, source):
         batch, answers, length = tf.unstack(tf.shape(best.ids))
@@ -478,12 +488,10 @@ class Generator:
         if prefix is not None:
             more = tf.math.count_nonzero(prefix.prefix, axis=1, dtype=tf.int32)
         if phrases is not None:
-            tokens = tf.math.count_nonzero(
-                phrases.required, axis=[1, 2], dtype=tf.int32
-            )
+            tokens = tf.cast(num_tokens(phrases.required), tf.int32)
             more += tokens
-            fits = tokens < self.max_length - 1
-            required = tf.where(fits[:, None, None], phrases.required, PAD)
+            fits = (tokens < self.max_length - 1)[:, None, None, None]
+            required = tf.where(fits, phrases.required, PAD)
             options["phrases"] = phrases._replace(required=required)
         search = search or self.search_until_stop
         best = search(

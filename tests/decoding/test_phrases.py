@@ -113,6 +113,35 @@ def test_wide_beam_is_exhaustive_search(
         assert found == [answers[place] for place in order]
 
 
+def test_one_way_of_a_phrase_is_enough(
+    make_model, source_ids, searched, phrases
+):
+    model = make_model(vocab_size=8, bias={4: -9.0})
+    required = tf.constant([[[[4, 5], [5, 5]], [[4, PAD], [6, 7]]]] * 3)
+    best = searched(
+        BeamSearch(400, 0.0),
+        model,
+        source_ids,
+        [LIMIT] * 3,
+        phrases=phrases._replace(
+            required=required, forbidden=tf.fill((3, 1), "")
+        ),
+    )
+    answers = [
+        answer
+        for answer in all_answers()
+        if all(
+            any(contains(answer, way) for way in ways)
+            for ways in required[0].numpy().tolist()
+        )
+    ]
+    for item in range(3):
+        scores = log_probs_of(model, source_ids[item : item + 1], answers)
+        np.testing.assert_allclose(
+            best.scores[item, 0], scores.max(), atol=1e-4
+        )
+
+
 @pytest.mark.parametrize("beam_size", [2, slow(5)])
 def test_a_narrow_beam_keeps_to_all_phrases(
     make_model, source_ids, searched, phrases, beam_size
@@ -173,7 +202,7 @@ def test_which_tokens_complete_a_forbidden_phrase(seed):
     size = len(surfaces)
     ids = random.choice([UNK, *range(4, size)], (40, random.integers(0, 5)))
     different, numbers = different_phrases(tf.constant(forbidden))
-    memory = phrase_memory(tf.zeros((2, 0, 0), tf.int64), numbers, different)
+    memory = phrase_memory(tf.zeros((2, 0, 1, 0), tf.int64), numbers, different)
     found = completions(different, surfaces)
     met = tf.zeros((40,), tf.int64)
     limit = of_phrases(met, memory, found, surfaces)
@@ -231,7 +260,7 @@ def test_words_of_scripts_without_spaces(make_model, source_ids, searched):
 def test_forbidden_phrases_within_a_token(token):
     different, numbers = different_phrases(tf.constant([["日本"]]))
     surfaces = [*SURFACES, token.encode(), "日".encode()]
-    memory = phrase_memory(tf.zeros((1, 0, 0), tf.int64), numbers, different)
+    memory = phrase_memory(tf.zeros((1, 0, 1, 0), tf.int64), numbers, different)
     found = completions(different, surfaces)
     met = tf.zeros((1,), tf.int64)
     limit = of_phrases(met, memory, found, surfaces)
@@ -262,7 +291,7 @@ def test_a_phrase_that_the_model_continues(
     is_word = required == b" a"
     start = tf.constant([[4], [4]], tf.int64)
     ids = tf.concat([start, [[5], [7]]], axis=1)
-    met, _ = progress(tf.constant([[[4, 0]]], tf.int64), ids, surfaces)
+    met, _ = progress(tf.constant([[[[4, 0]]]], tf.int64), ids, surfaces)
     assert met.numpy().tolist() == [0 if is_word else 1, 1]
 
 
@@ -280,32 +309,37 @@ def test_where_words_go_on(letters, others):
 
 def test_progress_is_that_of_plain_python(seed):
     random = np.random.default_rng(seed)
-    required = np.zeros((4, 3, 4), int)
-    for phrase in required.reshape(12, 4):
+    required = np.zeros((4, 3, 2, 4), int)
+    for phrase in required.reshape(24, 4):
         phrase[: random.integers(0, 4)] = random.integers(4, 6)
         phrase[1:] *= random.integers(1, 2, 3)
         size = random.integers(0, 4)
         phrase[:] = 0
         phrase[:size] = random.integers(4, 6, size)
+    required[0] *= 0
+    required[:, 0, 1] = required[:, 0, 0]  # one way
     ids = random.integers(4, 6, (8, 5))
     met, following = progress(tf.constant(required), tf.constant(ids), SURFACES)
 
     for row in range(8):
         answer, total, begun = ids[row].tolist(), 0, [0]
         for number, phrase in enumerate(required[row // 2].tolist()):
-            tokens = [token for token in phrase if token]
-            if contains(answer, tokens):
-                total += len(tokens)
-                assert following[row, number] == PAD
+            ways = [[token for token in way if token] for way in phrase]
+            if any(contains(answer, tokens) for tokens in ways):
+                total += max(map(len, ways))
+                assert not np.any(following[row, 2 * number :][:2])
                 continue
-            most = max(
-                k
-                for k in range(len(tokens))
-                if answer[len(answer) - k :] == tokens[:k]
-                and (begins_words(answer[: len(answer) - k], tokens) or not k)
-            )
-            begun.append(most)
-            assert following[row, number] == tokens[most]
+            for way, tokens in enumerate(ways):
+                most = max(
+                    k
+                    for k in range(len(tokens))
+                    if answer[len(answer) - k :] == tokens[:k]
+                    and (
+                        begins_words(answer[: len(answer) - k], tokens) or not k
+                    )
+                )
+                begun.append(most)
+                assert following[row, 2 * number + way] == tokens[most]
         assert met[row] == total + max(begun)
 
 

@@ -1,6 +1,7 @@
 """Searches of an export against all answers, also in half precision."""
 
 import itertools
+import math
 
 import keras
 import numpy as np
@@ -43,11 +44,17 @@ def tokenizer():
     return Tokenizer.train(["ab ba", "a b", "bb aa"], 7, "char")
 
 
+@pytest.fixture(scope="module")
+def unspaced():
+    """Of a space and two characters of a script without spaces."""
+    return Tokenizer.train(["日本 本日", "日 本", "本本 日日"], 7, "char")
+
+
 @pytest.fixture
 def make_generator(tokenizer):
     """A function: a generator whose answers are no near ties."""
 
-    def make(kind, dtype, search):
+    def make(kind, dtype, search, tokenizer=tokenizer):
         model = model_of(kind, dtype)
         for i, weight in enumerate(model.trainable_variables):
             values = tf.random.stateless_normal(weight.shape, seed=(0, i))
@@ -149,6 +156,10 @@ class AllAnswers:
         weights = np.array(tf.cast(weights, tf.float32)) * real[:, :, None]
         weights = weights.sum(axis=1)[:, np.ravel(source["source_ids"] != PAD)]
         self.coverage = np.log(np.clip(weights, 1e-6, 1)).sum(axis=1)
+
+    def texts_and_what_follows(self):
+        for text, answer in zip(self.texts, self.answers, strict=True):
+            yield text, "" if answer[-1] == END else "x"
 
     def scores(self, search):
         lengths = np.array([len(answer) for answer in self.answers])
@@ -256,6 +267,52 @@ def test_groups_differ_as_in_plain_python(make_generator, exported, dtype):
             )
             compared += 1
     assert compared or dtype != "float32"
+
+
+@pytest.mark.parametrize("dtype", [slow(each) for each in TOLERANCES])
+def test_phrases_in_a_graph(make_generator, dtype):
+    """Required and forbidden ones, which no export has."""
+    search = BeamSearch(400, 0.6)
+    generator = make_generator("transformer", dtype, search)
+    phrases = [(["ab"], []), (["ba"], ["b"]), ([], ["b"]), ([], [])]
+    answers = generator.predictor().answers(LINES, n_best=9, phrases=phrases)
+    for line, answer, (needed, refused) in zip(
+        LINES, answers, phrases, strict=True
+    ):
+        every = AllAnswers(generator, line)
+        is_fit = [
+            set(needed) <= set(text.decode().split())
+            # An answer that its limit cuts may go on with the same word.
+            and not set(refused) & set((text.decode() + going_on).split())
+            for text, going_on in every.texts_and_what_follows()
+        ]
+        scores = np.where(is_fit, every.scores(search), -math.inf)
+        every.check(
+            [each.text.encode() for each in answer.hypotheses],
+            [each.score for each in answer.hypotheses],
+            scores,
+            TOLERANCES[dtype],
+        )
+
+
+@pytest.mark.slow  # tests/decoding shows it
+def test_phrases_of_a_script_without_spaces(make_generator, unspaced):
+    """With a space before them and without one."""
+    search = BeamSearch(400, 0.6)
+    generator = make_generator("transformer", "float32", search, unspaced)
+    lines, required = ["日", "本日 本", "日"], ["本", "日本", "本日"]
+    phrases = [([phrase], []) for phrase in required]
+    answers = generator.predictor().answers(lines, n_best=9, phrases=phrases)
+    for line, answer, phrase in zip(lines, answers, required, strict=True):
+        every = AllAnswers(generator, line)
+        is_fit = [phrase in text.decode() for text in every.texts]
+        scores = np.where(is_fit, every.scores(search), -math.inf)
+        every.check(
+            [each.text.encode() for each in answer.hypotheses],
+            [each.score for each in answer.hypotheses],
+            scores,
+            1e-4,
+        )
 
 
 @pytest.mark.parametrize("dtype", [slow(each) for each in TOLERANCES])

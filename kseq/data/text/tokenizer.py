@@ -143,7 +143,19 @@ class Tokenizer(tf.Module):
 
     def tokenize(self, text) -> tf.RaggedTensor:
         """(B,) string -> (B, T) int32, ragged, without START and END."""
-        ids = self._sentencepiece().tokenize(self._plain(text))
+        return self._ids(self._sentencepiece(), text)
+
+    def tokenize_within(self, text) -> tf.RaggedTensor:
+        """The same for texts that follow others without a space."""
+        proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
+        proto.normalizer_spec.add_dummy_prefix = False
+        within = tensorflow_text.SentencepieceTokenizer(
+            proto.SerializeToString(), name=f"{self._name_in_graph}_within"
+        )
+        return self._ids(within, text)
+
+    def _ids(self, sentencepiece, text):
+        ids = sentencepiece.tokenize(self._plain(text))
         if self._has_more:
             known = ids.flat_values < self.vocab_size
             flat = tf.where(known, ids.flat_values, UNK)

@@ -123,6 +123,21 @@ def test_text_that_spells_a_control_token_is_text(tokenizer, text):
     assert tokenizer.detokenize(ids.to_tensor()).numpy()[0].decode() == text
 
 
+@pytest.mark.parametrize(
+    ("kind", "verbatim"),
+    [("bpe", False), ("unigram", False), ("char", False), ("bpe", True)],
+)
+def test_a_text_within_a_text_has_no_space_before_it(kind, verbatim):
+    tokenizer = Tokenizer.train(LINES, 290, kind, verbatim)
+    for text in ("mat and", "日本 cat", ""):
+        found = tokenizer.tokenize_within([text])
+        surfaces = tokenizer.surfaces()
+        shown = b"".join(surfaces[token] for token in found.to_list()[0])
+        assert kind == "char" or shown == text.encode()
+        plain = tokenizer.tokenize([text])
+        assert (plain.to_list() == found.to_list()) == (verbatim or not text)
+
+
 def test_ids_do_not_depend_on_line_ends_or_outer_spaces(tokenizer):
     texts = [b"a dog", b"a dog\r", b"a dog\n", b"a dog\r\r\n", b" \t a dog\x0b"]
 
