@@ -16,6 +16,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 from kseq.answers import types_of_export
 from kseq.files.model_path import is_version, model_path
 from kseq.runs.checkpoint_index import check_index
+from kseq.runs.finite_weights import check_finite
 from kseq.serving.safe_graph import check_graph, is_own
 from kseq.serving.stored_weight import free_with
 from kseq.sources import NAMES
@@ -116,9 +117,17 @@ def load_signatures(
             raise UserError(
                 f"{path} is broken: it cannot be loaded. {reason:.200}"
             ) from error
+    check_finite(path, _weights_of(model))
     if stored := getattr(model, "stored_weights", ()):
         free_with(signatures.values(), stored)
     return signatures
+
+
+def _weights_of(model):
+    """The variables that `export` has stored, whatever else a model has."""
+    lists = [getattr(model, name, ()) for name in ("weights", "parts")]
+    found = tf.nest.flatten(lists)
+    return [each for each in found if isinstance(each, tf.Variable)]
 
 
 def _check_weights(folder, meta_graph):

@@ -22,6 +22,7 @@ from kseq.files.literal_path import literal_path
 from kseq.files.model_path import LAST_VERSION, version_number
 from kseq.runs import RunDirectory
 from kseq.runs.exports import check_exports, claim_exports
+from kseq.runs.finite_weights import check_finite
 from kseq.serving.safe_graph import other_ops, trust
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
 from kseq.terminal import escaped_line, progress
@@ -80,7 +81,7 @@ def export(
 
     Raises:
         UserError: if the directory is that of another run, or cannot be
-            written.
+            written; or a weight is NaN or infinite.
         DiskError: if the disk is full.
         ValueError: if `quantize` is anything else.
     """
@@ -108,6 +109,7 @@ def _disk_error(directory, reason):
 
 
 def _export(served, directory, run, quantize):
+    check_finite("The model", [v.value for v in served.model.variables])
     if run is not None:
         check_exports(directory, run.path)
     directory.mkdir(parents=True, exist_ok=True)

@@ -72,8 +72,9 @@ def test_not_a_saved_model(tmp_path):
         load_export(tmp_path)
 
 
-def save(path, function, names=NAMES, argument="text"):
+def save(path, function, names=NAMES, argument="text", weights=()):
     module = tf.Module()
+    module.weights = [tf.Variable(weight) for weight in weights]
     module.function = tf.function(
         function,
         input_signature=[tf.TensorSpec((None,), tf.string, argument)],
@@ -112,6 +113,16 @@ def test_another_model(tmp_path, outputs, argument, names):
     path = trusted(save(tmp_path, zeros(outputs), names, argument))
     with pytest.raises(UserError, match="must have a signature serving_defau"):
         load_export(path)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, value):
+    weights = [3, [1.0, 2.0], [1.0, value]]
+    path = save(tmp_path, zeros(GENERATED), NAMES, weights=weights[:2])
+    load_export(trusted(path))
+    path = save(tmp_path, zeros(GENERATED), NAMES, weights=weights)
+    with pytest.raises(UserError, match="has weights that are NaN or infinite"):
+        load_export(trusted(path))
 
 
 def test_a_missing_signature_is_named(tmp_path):

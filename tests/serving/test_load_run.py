@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -5,6 +7,8 @@ import tensorflow as tf
 from kseq.loading import load_model
 from kseq.models import Transformer
 from kseq.runs import RunDirectory, RunError
+from kseq.runs.checkpoint_files import write_checkpoint
+from kseq.user_error import UserError
 from tests.training.tiny_training import train
 
 
@@ -61,6 +65,19 @@ def test_weights_that_are_not_there_are_refused(trained):
 def test_weights_that_no_run_has(trained, weights):
     with pytest.raises(RunError, match=f"Received: weights={weights!r}"):
         load_model(trained[0], weights=weights)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_weights_that_are_no_numbers_are_refused(trained, value):
+    path, model = trained
+    variables = [tf.Variable(each.value) for each in model.variables]
+    kernel = next(each for each in variables if each.dtype == tf.float32)
+    kernel[-1].assign(tf.fill(kernel.shape[1:], value))
+    average = RunDirectory(path).checkpoints / "average"
+    write_checkpoint(average, 1, keep=1, vars=variables)
+    with pytest.raises(UserError, match="ckpt-1 has weights that are NaN or"):
+        load_model(path, weights="average")
+    shutil.rmtree(average)
 
 
 def test_a_directory_without_a_model_is_refused(tmp_path):

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
@@ -188,6 +189,17 @@ def test_the_readme_names_the_signatures(generators, classifiers, retriever):
     for served in (retriever, *generators.values(), *classifiers.values()):
         source, answer = types_of_task(served.get_config())
         assert served.signatures.keys() == answer.signatures(source).keys()
+
+
+def test_weights_that_are_no_numbers_are_not_exported(generators, tmp_path):
+    generator = generators["lstm"]
+    weight = generator.model.trainable_variables[-1]
+    values = weight.numpy()
+    weight.assign(values * np.nan)
+    with pytest.raises(UserError, match="The model has weights that are NaN"):
+        export(generator, tmp_path / "model")
+    weight.assign(values)
+    assert not (tmp_path / "model").exists()
 
 
 def test_exports_at_once(generator, tmp_path, quick_save):
