@@ -86,7 +86,11 @@ def add_search(command, chats=False):
         defaults |= CHAT_SAMPLING | {"seed": "a random one"}
     for name, kind, help in (
         ("temperature", NonNegativeFloat, "logits are divided by it"),
-        ("top_k", NonNegativeInt, "from the k most likely tokens"),
+        (
+            "top_k",
+            NonNegativeInt,
+            "from the k most likely tokens and equal ones",
+        ),
         ("top_p", NonNegativeFloat, "from the smallest set of probability p"),
         ("seed", NonNegativeInt, "the same seed draws the same answers"),
     ):

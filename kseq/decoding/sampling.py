@@ -37,9 +37,11 @@ class Sampling:
 
     Args:
         temperature: float, 0.001 to 1000; the logits are divided by it.
-        top_k: int, sample from the k most likely tokens; 0 for all.
+        top_k: int, sample from the k most likely tokens, and those that are
+            as likely as the last of them; 0 for all.
         top_p: float, up to 1; sample from the smallest set of most likely
-            tokens whose total probability reaches this value.
+            tokens whose total probability reaches this value, and those that
+            are as likely as the last of them.
         seed: int, 0 or more.
         num_samples: int, independent answers drawn for each item, returned
             with the best first; they need not differ.

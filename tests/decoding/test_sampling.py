@@ -132,6 +132,23 @@ def test_tokens_are_drawn_with_their_probabilities(
     np.testing.assert_allclose(counts / draws, expected, atol=0.05)
 
 
+@pytest.mark.parametrize("kwargs", [{"top_k": 2}, {"top_p": 0.7}], ids=str)
+def test_tokens_as_likely_as_the_last_one_are_drawn_too(kwargs):
+    """None of them is preferred for its number, as in transformers."""
+
+    class Tied:
+        def encode(self, inputs):
+            return {"count": tf.zeros((tf.shape(inputs)[0],))}
+
+        def decode_step(self, token_ids, state):
+            logits = tf.constant([[0.0, 0.0, 0.0, 3.0, 2.0, 2.0, 2.0, -5.0]])
+            return tf.repeat(logits, tf.size(token_ids), axis=0), state
+
+    sampling = Sampling(num_samples=400, **kwargs)
+    drawn = sampling(Tied(), tf.zeros((1, 1)), [1], n_best=400)
+    assert {*drawn.ids.numpy().ravel()} == {3, 4, 5, 6}
+
+
 def test_the_best_samples_come_first(make_model, source_ids, searched, seed):
     model, limits = make_model(), [6, 4, 9]
     sampling = Sampling(seed=seed, num_samples=5)
