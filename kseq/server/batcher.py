@@ -26,9 +26,10 @@ class Batcher:
     While all threads are busy, requests wait, and those for the same signature
     of the same version, with rows of similar lengths, are then answered
     together. If a thread is idle, a request does not wait. A large request is
-    answered in parts, and other requests run between them. One thread is
-    reserved for short requests. A call ends when no client waits for it any
-    longer.
+    answered in parts, and other requests run between them. What continues an
+    answer, such as the next part of a stream, and what begins one take turns.
+    One thread is reserved for short requests. A call ends when no client waits
+    for it any longer.
 
     Args:
         queue_size: int, how many requests may wait.
@@ -47,6 +48,7 @@ class Batcher:
         self._queues = collections.OrderedDict()  # key -> deque of requests
         self._waiting = 0
         self._long_ones = 0  # that are being answered
+        self._continued = False  # whether the last call continued an answer
         self._calls = []  # `BatchCall`s that are being answered
         self._changed = threading.Condition()
         self._is_closed = False
@@ -103,6 +105,7 @@ class Batcher:
                     most,
                     deadline,
                     time.monotonic(),
+                    continues,
                     future,
                 )
             )
@@ -236,7 +239,7 @@ class Batcher:
             self.observe_wait(now - request.since)
 
     def _next_batch(self):
-        """Requests of one key, including the one that has waited longest."""
+        """Requests of one key, those that have waited longest in their turn."""
         all_but_one = self._long_ones >= self.num_threads - 1
         ready = [
             key
@@ -245,7 +248,14 @@ class Batcher:
         ]
         if not ready:
             return []
-        key = min(ready, key=lambda key: self._queues[key][0].since)
+        # If new requests came first, each part of a stream would wait for all
+        # of them, and streams would be the first to time out.
+        turn = [
+            key
+            for key in ready
+            if self._queues[key][0].continues != self._continued
+        ]
+        key = min(turn or ready, key=lambda key: self._queues[key][0].since)
         queue, taken, rows = self._queues[key], [], 0
         longest = queue[0].longest
         while queue:
@@ -258,6 +268,7 @@ class Batcher:
             del self._queues[key]
         self._waiting -= len(taken)
         self._long_ones += taken[0].is_long
+        self._continued = taken[0].continues
         return taken
 
 

@@ -18,6 +18,7 @@ class WaitingRequest(NamedTuple):
         most: int, bytes that its outputs may have.
         deadline: float, of `time.monotonic`.
         since: float, of `time.monotonic`, when it began to wait.
+        continues: bool, whether it continues what has been answered in part.
         future: `concurrent.futures.Future` of its outputs.
     """
 
@@ -29,6 +30,7 @@ class WaitingRequest(NamedTuple):
     most: int
     deadline: float
     since: float
+    continues: bool
     future: Any
 
     @property

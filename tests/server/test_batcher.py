@@ -58,9 +58,11 @@ def make():
         batcher.close()
 
 
-def ask(batcher, servable, *texts, timeout=20.0, name="text"):
+def ask(batcher, servable, *texts, timeout=20.0, name="text", continues=False):
     inputs = {name: np.array(texts, object)}
-    return batcher.submit(servable, "serving_default", inputs, timeout)
+    return batcher.submit(
+        servable, "serving_default", inputs, timeout, continues
+    )
 
 
 def occupied(batcher, servable):
@@ -136,6 +138,27 @@ def test_a_large_request_leaves_others_their_turn(make):
     assert batcher.waiting == 0
     servable.release.set()
     assert large.result(20)["length"].tolist() == [4] * 10_000
+
+
+@pytest.mark.parametrize("continues", [True, False])
+def test_streams_and_new_requests_take_turns(make, continues):
+    """However many of the others wait already."""
+    servable = Lengths(held=[b"one", b"two"], adds_rows=False)
+    batcher = make()
+    occupied(batcher, servable)
+    others = [
+        ask(batcher, servable, b"a%d" % number, continues=not continues)
+        for number in range(9)
+    ]
+    ours = [
+        ask(batcher, servable, text, continues=continues)
+        for text in (b"b1", b"b2")
+    ]
+    servable.release.set()
+    for future in others + ours:
+        future.result(20)
+    order = [call[0] for call in servable.calls]
+    assert max(map(order.index, (b"b1", b"b2"))) <= 2 + 4
 
 
 def test_large_requests_take_turns(make):
