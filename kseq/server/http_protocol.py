@@ -1,11 +1,15 @@
 """The connections of the HTTP server."""
 
 import collections
+import time
 
 import h11
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from kseq.server.access_record import access_record, request_id_of
+
+_FULL = b'{"error": "Too many connections"}'
 _PATIENCE = 20.0  # seconds
 _LEAST = 64 * 1024  # bytes of an answer that a client reads in this time
 _HALF_CLOSED = 1.0  # seconds
@@ -27,6 +31,9 @@ class HttpProtocol(H11Protocol):
     most connections, the one that has been idle longest. If none is idle, the
     new one gets status 503, unless it asks for the health of the server; above
     1024, it is closed at once.
+
+    What it answers itself, a malformed request or a connection too many, is in
+    the log of the `RestApp`, too.
     """
 
     def connection_made(self, transport):
@@ -59,13 +66,35 @@ class HttpProtocol(H11Protocol):
 
     def send_400_response(self, msg):
         """Reports a malformed request, even in the middle of its body."""
-        if self.cycle and not self.cycle.response_complete:
+        was_idle = self._is_idle()
+        if not was_idle:
             self.cycle.disconnected = True  # it must not answer, too
             self.cycle.message_event.set()
         try:
             super().send_400_response(msg)
         except h11.LocalProtocolError:  # an answer has begun, or is for HEAD
             self.transport.close()
+            return
+        if was_idle:  # otherwise the request is in the log
+            self._log(400, len(msg))
+
+    def _log(self, status, size, method="", path=""):
+        log = getattr(self.config.app, "log", None)
+        if log is None:
+            return
+        log(
+            access_record(
+                time.perf_counter(),
+                model="",
+                version=None,
+                request_id=request_id_of(None),
+                client=self._address() or "",
+                method=method,
+                path=path,
+                status=status,
+                bytes=size,
+            )
+        )
 
     def _make_room(self):
         left = [c for c in self.connections if not c.transport.is_closing()]
@@ -79,7 +108,7 @@ class HttpProtocol(H11Protocol):
             )
             longest.transport.abort()
             return
-        self.app = _refuse_all_but_health(self.app)
+        self.app = self._refuse_all_but_health(self.app)
         if len(left) > 2 * _CONNECTIONS:
             self.transport.abort()
 
@@ -112,17 +141,17 @@ class HttpProtocol(H11Protocol):
         is_body = self.conn.their_state is h11.SEND_BODY
         return is_body and self.cycle.response_complete
 
+    def _refuse_all_but_health(self, app):
+        async def refuse(scope, receive, send):
+            if scope["path"] in ("/healthz", "/readyz"):
+                return await app(scope, receive, send)
+            self._log(503, len(_FULL), scope["method"], scope["path"])
+            response = Response(
+                _FULL,
+                503,
+                {"connection": "close", "retry-after": "1"},
+                media_type="application/json",
+            )
+            return await response(scope, receive, send)
 
-def _refuse_all_but_health(app):
-    async def refuse(scope, receive, send):
-        if scope["path"] in ("/healthz", "/readyz"):
-            return await app(scope, receive, send)
-        response = Response(
-            b'{"error": "Too many connections"}',
-            503,
-            {"connection": "close", "retry-after": "1"},
-            media_type="application/json",
-        )
-        return await response(scope, receive, send)
-
-    return refuse
+        return refuse

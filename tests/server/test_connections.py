@@ -310,13 +310,17 @@ def test_too_many_connections_with_a_request(
     monkeypatch, open_server, connect, held
 ):
     monkeypatch.setattr(http_protocol, "_CONNECTIONS", 2)
-    server = open_server()
+    records = []
+    server = open_server(log=records.append)
     busy = []
     for count in (1, 2):
         busy.append(connect(server, request()))
         wait_for(lambda n=count: len(held.begun) == n)
     error = {"error": "Too many connections"}
     assert receive(connect(server, request())) == (503, error, True)
+    assert [(each["status"], each["path"]) for each in records] == [
+        (503, "/v1/models/many:predict")
+    ]
     health = connect(
         server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     )
@@ -327,6 +331,29 @@ def test_too_many_connections_with_a_request(
     for connection in busy:
         connection.close()
     assert receive(connect(server, request())) == (200, ANSWER, False)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"no HTTP\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01",  # of TLS
+        b"GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n" + b"x\r\n\r\n",
+    ],
+)
+def test_malformed_requests_are_in_the_log(open_server, connect, data):
+    records = []
+    server = open_server(log=records.append)
+    connection = connect(server, data)
+    while connection.recv(4096):
+        pass
+    wait_for(lambda: records and records[-1]["status"] == 400)
+    found = records[-1]
+    assert found["client"] == "127.0.0.1"
+    assert found["method"] == found["path"] == found["model"] == ""
+    assert len(records) == 1 + data.startswith(b"GET /readyz")
 
 
 @pytest.mark.parametrize("is_gzip", [False, True], ids=["plain", "gzip"])
