@@ -115,7 +115,9 @@ def _chunks(descriptor, size):
 
 
 def counted(chunks, descriptor, description):
-    """Shows how many lines of a file are done, unless answers are shown.
+    """Shows how many of the lines of a file are done.
+
+    Nothing is shown where answers are.
 
     Args:
         chunks: iterable of lists of lines, see `read_chunks`.
@@ -131,10 +133,22 @@ def counted(chunks, descriptor, description):
     if sys.stdout.isatty() or not (is_file or is_watched):
         yield from chunks
         return
-    with progress(description, unit="lines") as advance:
+    total = _lines_left(descriptor) if is_file else None
+    with progress(description, total, "lines") as advance:
         for chunk in chunks:
             yield chunk
             advance(len(chunk))
+
+
+def _lines_left(descriptor):
+    """The number of lines of a file that have not been read."""
+    position = os.lseek(descriptor, 0, os.SEEK_CUR)
+    lines, last = 0, b"\n"
+    while data := os.pread(descriptor, LONGEST_LINE, position):
+        position += len(data)
+        lines += data.count(b"\n")
+        last = data[-1:]
+    return lines + (last != b"\n")
 
 
 def above_the_answers(description, count):

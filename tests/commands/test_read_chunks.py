@@ -1,3 +1,4 @@
+import itertools
 import os
 import sys
 
@@ -105,11 +106,24 @@ def shown(monkeypatch):
 
 def test_lines_of_a_file_are_counted(tmp_path, shown):
     path = tmp_path / "lines"
-    path.touch()
-    with path.open() as file:
-        chunks = counted([["a", "b"], ["c"]], file.fileno(), "Predicting")
-        assert list(chunks) == [["a", "b"], ["c"]]
-    assert shown == [("Predicting",), 2, 1, "end"]
+    for text, total in ((b"a\nb\nc", 3), (b"a\nb\n\n", 3), (b"\xff", 1)):
+        path.write_bytes(text)
+        with path.open() as file:
+            chunks = read_chunks(file.fileno(), size=2)
+            found = list(counted(chunks, file.fileno(), "Predicting"))
+        assert b"\n".join(itertools.chain(*found)) == text.removesuffix(b"\n")
+        calls = [("Predicting", total, "lines"), *map(len, found), "end"]
+        assert shown == calls
+        shown.clear()
+
+
+def test_lines_that_others_have_read_do_not_count(tmp_path, shown):
+    (tmp_path / "lines").write_bytes(b"a\nb\nc\n")
+    with (tmp_path / "lines").open("rb", buffering=0) as file:
+        assert file.read(2) == b"a\n"
+        chunks = read_chunks(file.fileno(), size=9)
+        assert list(counted(chunks, file.fileno(), "x")) == [[b"b", b"c"]]
+    assert shown[0] == ("x", 2, "lines")
 
 
 def test_lines_of_a_pipe_are_not(shown, monkeypatch):
@@ -118,7 +132,7 @@ def test_lines_of_a_pipe_are_not(shown, monkeypatch):
     assert shown == []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)  # but to a user
     assert list(counted([["a"]], reader, "Predicting")) == [["a"]]
-    assert shown == [("Predicting",), 1, "end"]
+    assert shown == [("Predicting", None, "lines"), 1, "end"]
     os.close(reader)
     os.close(writer)
 
