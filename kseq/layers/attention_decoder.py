@@ -193,7 +193,7 @@ class AttentionDecoder(keras.layers.Layer):
             raise ValueError(
                 "There are no attention weights. Received: return_weights=True"
             )
-        check_memory(memory)
+        check_memory(memory, inputs)
         projected_memory = self.project_memory(memory)
         attend = self._attend(projected_memory, memory_mask)
         state = self.start(memory, initial_state)

@@ -39,16 +39,49 @@ def projection(attention, units, name):
     )
 
 
-def check_memory(memory):
-    """Raises ValueError unless a memory has three axes.
+def check_memory(memory, query):
+    """Raises ValueError unless a memory has three axes, and the query's batch.
 
-    One of two, such as the last state of a recurrent layer, would have the
-    rows of the batch attend to each other.
+    One of two axes, such as the last state of a recurrent layer, would have the
+    rows of the batch attend to each other; one of fewer items would be that of
+    several hypotheses, which read a projected memory.
     """
     shape = getattr(memory, "shape", None)
     if shape is None or len(shape) != 3:
         received = None if shape is None else f"shape {tuple(shape)}"
         raise ValueError(f"memory must be (B, S, M). Received: {received}")
+    if _differ(query.shape[0], shape[0]):
+        raise ValueError(
+            "query (B, T, D) and memory (B, S, M) must have the same batch. "
+            f"Received: {tuple(query.shape)} and {tuple(shape)}"
+        )
+
+
+def check_mask(memory_mask, batch, length):
+    """Raises ValueError unless a mask is (B, ..., S): (B, 1) would broadcast.
+
+    One of (1, ..., S) is that of all rows.
+
+    Args:
+        memory_mask: tensor or None.
+        batch: int, or anything else if it is not static.
+        length: int, or anything else if it is not static.
+    """
+    if memory_mask is None:
+        return
+    shape = tuple(memory_mask.shape)
+    has_other_batch = shape[0] != 1 and _differ(shape[0], batch)
+    if has_other_batch or _differ(shape[-1], length):
+        raise ValueError(
+            "memory_mask must have a value for each position of the memory, "
+            f"({batch}, {length}). Received: {shape}"
+        )
+
+
+def _differ(first, second):
+    """Whether two sizes are static, and not the same."""
+    are_static = isinstance(first, int) and isinstance(second, int)
+    return are_static and first != second
 
 
 class _Attention(keras.layers.Layer):
@@ -65,12 +98,14 @@ class _Attention(keras.layers.Layer):
         """Keys and values, which do not depend on the query."""
         return memory, memory
 
-    def projected(self, memory, projected_memory):
+    def projected(self, query, memory, projected_memory, memory_mask):
         """The output of `project_memory`, if it is not given."""
-        if projected_memory:
-            return projected_memory
-        check_memory(memory)
-        return self.project_memory(memory)
+        if not projected_memory:
+            check_memory(memory, query)
+            projected_memory = self.project_memory(memory)
+        if memory_mask is not None and len(memory_mask.shape) == 2:
+            check_mask(memory_mask, *projected_memory[-1].shape[:2])
+        return projected_memory
 
     def call(
         self,
@@ -83,7 +118,7 @@ class _Attention(keras.layers.Layer):
         return read_memory(
             self.energies,
             query,
-            self.projected(memory, projected_memory),
+            self.projected(query, memory, projected_memory, memory_mask),
             memory_mask=memory_mask,
             window=self.window,
             return_weights=return_weights,
@@ -427,7 +462,9 @@ class LocationAttention(_Attention):
         projected_memory=None,
         return_weights: bool = False,
     ):
-        _, values = projected = self.projected(memory, projected_memory)
+        _, values = projected = self.projected(
+            query, memory, projected_memory, memory_mask
+        )
         positions = ops.arange(ops.shape(values)[1], dtype="int32")
         reached = ops.expand_dims(positions < self.max_length, 0)
         if memory_mask is not None:

@@ -116,7 +116,7 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
                 "memory (B, N * W, M), as HierarchicalEncoder returns both. "
                 f"Received: memory_mask={getattr(memory_mask, 'shape', None)}"
             )
-        projected = self.projected(memory, projected_memory)
+        projected = self.projected(query, memory, projected_memory, memory_mask)
         keys, turn_keys, values = projected
         folded = fold_hypotheses(query, values)
         weights = self._weights(folded, keys, turn_keys, memory_mask)

@@ -108,7 +108,9 @@ class LocalAttention(LuongAttention):
         return_weights: bool = False,
         positions=None,
     ):
-        keys, values = self.projected(memory, projected_memory)
+        keys, values = self.projected(
+            query, memory, projected_memory, memory_mask
+        )
         folded = fold_hypotheses(query, values)  # (B, K * T, D)
         if memory_mask is None:
             memory_mask = ops.ones(ops.shape(values)[:2], dtype="bool")

@@ -145,7 +145,9 @@ class LocationAwareAttention(BahdanauAttention):
         return_weights: bool = False,
         last_weights=None,
     ):
-        keys, values = self.projected(memory, projected_memory)
+        keys, values = self.projected(
+            query, memory, projected_memory, memory_mask
+        )
         if last_weights is None:
             shape = (*ops.shape(query)[:2], ops.shape(values)[1])
             last_weights = ops.zeros(shape, dtype=values.dtype)

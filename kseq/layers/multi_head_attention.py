@@ -6,7 +6,7 @@ import itertools
 import keras
 from keras import ops
 
-from kseq.layers.attention_scores import check_memory
+from kseq.layers.attention_scores import check_mask, check_memory
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
@@ -196,6 +196,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def check_arguments(
         self,
+        query,
         memory=None,
         projected_memory=None,
         causal: bool = False,
@@ -214,7 +215,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"{self.name} was built to attend to a memory. Received: none"
             )
         if memory is not None:
-            check_memory(memory)
+            check_memory(memory, query)
         if has_memory and (causal or cache is not None):
             raise ValueError(
                 "Only self-attention can be causal or take a cache. "
@@ -237,6 +238,7 @@ class MultiHeadAttention(keras.layers.Layer):
         query_mask=None,
     ):
         self.check_arguments(
+            query,
             memory=memory,
             projected_memory=projected_memory,
             causal=causal,
@@ -266,6 +268,7 @@ class MultiHeadAttention(keras.layers.Layer):
             keys = ops.concatenate([cache["key"], keys], axis=2)
             values = ops.concatenate([cache["value"], values], axis=2)
             cache = {"key": keys, "value": values}
+        check_mask(memory_mask, keys.shape[0], keys.shape[2])
         if self.num_kv_heads:
             shared_by = self.num_heads // self.num_kv_heads
             keys = ops.repeat(keys, shared_by, axis=1)

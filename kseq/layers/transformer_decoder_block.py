@@ -143,10 +143,12 @@ class TransformerDecoderBlock(keras.layers.Layer):
         """Keys and values of a memory: (B, S, M) -> two of (B, N, S, H)."""
         return self.cross_attention.project_memory(memory)
 
-    def check_arguments(self, memory=None, projected_memory=None, **others):
+    def check_arguments(
+        self, query, memory=None, projected_memory=None, **others
+    ):
         """Raises ValueError unless those of `call` fit the layer."""
         if memory is not None:
-            check_memory(memory)
+            check_memory(memory, query)
         has_memory = memory is not None or projected_memory is not None
         if has_memory != self.reads_memory:
             built = "with" if self.reads_memory else "without"
@@ -170,7 +172,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         mask=None,
         query_mask=None,
     ):
-        self.check_arguments(memory, projected_memory)
+        self.check_arguments(query, memory, projected_memory)
         if self_mask is None and cache is None:
             self_mask = query_mask if mask is None else mask
         attend = functools.partial(

@@ -1,6 +1,7 @@
 """A tensor without a time axis is refused, by its name where it has one."""
 
 import keras
+import numpy as np
 import pytest
 
 from kseq import layers
@@ -37,6 +38,31 @@ def test_a_vector_is_no_memory(name, is_symbolic):
 def test_a_vector_is_no_query(name):
     with pytest.raises(ValueError, match="expected ndim=3, found ndim=2"):
         OVER_MEMORY[name]()(normal(2, 8), normal(2, 7, 8))
+
+
+@pytest.mark.parametrize("name", OVER_MEMORY)
+def test_a_memory_of_fewer_items_is_refused(name):
+    """It would be that of several hypotheses of each item."""
+    layer = OVER_MEMORY[name]()
+    layer(normal(4, 5, 8), normal(4, 7, 8))
+    with pytest.raises(ValueError, match="must have the same batch"):
+        layer(normal(4, 5, 8), normal(2, 7, 8))
+
+
+@pytest.mark.parametrize("name", OVER_MEMORY)
+@pytest.mark.parametrize("shape", [(4, 1), (4, 6), (2, 7)])
+def test_a_mask_of_other_positions_is_refused(name, shape):
+    layer = OVER_MEMORY[name]()
+    query, memory = normal(4, 5, 8), normal(4, 7, 8)
+    with pytest.raises(ValueError, match="memory_mask must have a value for"):
+        layer(query, memory, memory_mask=np.ones(shape, bool))
+    layer(query, memory, memory_mask=np.ones((4, 7), bool))
+
+
+def test_a_mask_of_other_positions_in_self_attention():
+    layer = layers.MultiHeadAttention(2, 4)
+    with pytest.raises(ValueError, match="memory_mask must have a value for"):
+        layer(normal(4, 5, 8), memory_mask=np.ones((4, 1), bool))
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
