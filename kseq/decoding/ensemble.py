@@ -40,7 +40,8 @@ class Ensemble:
         log-probabilities, (B, T, V) float32: logits that are normalized.
 
     Raises:
-        ValueError: if there are fewer than two models.
+        ValueError: if there are fewer than two models; when it is called, if
+            their vocabularies or classes have different sizes.
 
     Example:
         >>> models = [
@@ -201,6 +202,12 @@ def _has(memories, name):
 
 def _mean(logits):
     """The logarithm of the mean of the probabilities, from logits."""
+    sizes = [each.shape[-1] for each in logits]
+    if len(set(sizes)) > 1:
+        raise ArgumentError(
+            "The models of an ensemble must have the same vocabulary or "
+            f"classes. Received: {sizes} of them"
+        )
     return _log_mean_exp(
         [ops.log_softmax(ops.cast(each, "float32")) for each in logits]
     )

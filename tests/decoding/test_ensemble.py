@@ -111,6 +111,13 @@ def test_attention_is_the_mean():
     assert Ensemble([*models, model_of("no attention")]).attention is None
 
 
+def test_models_of_other_vocabularies_are_refused(make_model, source_ids):
+    models = [make_model(vocab_size=size) for size in (7, 8)]
+    inputs = {"source_ids": source_ids}
+    with pytest.raises(ValueError, match=r"same vocabulary .*\[7, 8\] of them"):
+        BeamSearch()(Ensemble(models), inputs, [3, 3, 3])
+
+
 def test_one_model_is_no_ensemble(make_model):
     with pytest.raises(ValueError, match="two models or more"):
         Ensemble([make_model()])
