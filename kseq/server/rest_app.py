@@ -129,6 +129,8 @@ class RestApp:
             finally:
                 if response is not None:
                     response.headers["x-request-id"] = request_id
+                    if _has_two_lengths(scope):
+                        response.headers["connection"] = "close"
                 if isinstance(response, EventStream):
                     await response(scope, receive, send)
                     self._log(scope, response, start, request_id)
@@ -300,6 +302,15 @@ def _in_origin_form(scope):
         "raw_path": path,
         "headers": [*others, (b"host", host)],
     }
+
+
+def _has_two_lengths(scope):
+    """Whether a proxy may see another end of the body than this server.
+
+    Reference: RFC 9112, section 6.1.
+    """
+    names = {name for name, _ in scope["headers"]}
+    return {b"content-length", b"transfer-encoding"} <= names
 
 
 async def _aside(size, function, *arguments):

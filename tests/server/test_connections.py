@@ -333,6 +333,15 @@ def test_too_many_connections_with_a_request(
     assert receive(connect(server, request())) == (200, ANSWER, False)
 
 
+def test_a_body_with_two_lengths_is_the_last(one_server, connect):
+    """What follows may be a part of it for a proxy, and is no request."""
+    body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(HELLO), HELLO)
+    data = HEAD[:-2] % len(body) + b"Transfer-Encoding: chunked\r\n\r\n"
+    connection = connect(one_server, data + body + request())
+    assert receive(connection) == (200, ANSWER, True)
+    assert connection.recv(1) == b""
+
+
 @pytest.mark.parametrize(
     "data",
     [
