@@ -9,7 +9,7 @@ from kseq.user_error import UserError
 
 
 def check_finite(owner: Any, weights: Iterable[Any]) -> None:
-    """UserError if a weight is NaN or infinite: answers would be blank.
+    """UserError if a weight is NaN or infinite: answers would mean nothing.
 
     Args:
         owner: str or path, what has them, for the message.
@@ -22,5 +22,5 @@ def check_finite(owner: Any, weights: Iterable[Any]) -> None:
         ):
             raise UserError(
                 f"{owner} has weights that are NaN or infinite: its answers "
-                "would be blank."
+                "would mean nothing."
             )
