@@ -140,6 +140,7 @@ ARROWS = {
             "devices",
             "evaluation",
             "files",
+            "layers",
             "loading",
             "models",
             "process",
