@@ -15,6 +15,7 @@ from kseq.runs.checkpoint_files import (
 )
 from kseq.serving.safe_graph import op_names, other_ops
 from kseq.terminal import single_line
+from kseq.user_error import UserError
 
 
 def run(options):
@@ -50,8 +51,10 @@ def _facts_of_run(run):
     if best and "value" in best[1]:  # not of a converted model
         yield "best score", f"{float(best[1]['value']):.4g}"
     if checkpoint_paths(run.checkpoints / "last"):
-        model = load_model(run, weights="last")
-        yield "parameters", f"{model.count_params():,}"
+        try:
+            yield "parameters", f"{load_model(run).count_params():,}"
+        except UserError as error:  # and the rest may explain it
+            yield "broken", error
     for name in ("source", "target"):
         if (path := run.tokenizer(name)).is_file():
             yield f"{name} vocabulary", f"{Tokenizer.load(path).vocab_size:,}"

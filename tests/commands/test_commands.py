@@ -161,6 +161,16 @@ def test_inspecting(run, export, capfd):
         assert fact in facts
 
 
+def test_inspecting_a_run_without_intact_weights(run, tmp_path, capfd):
+    broken = shutil.copytree(run, tmp_path / "run")
+    for file in broken.glob("checkpoints/*/*.data*"):
+        file.write_bytes(b"")
+    assert cli.main(["inspect", str(broken)]) == 0
+    facts = capfd.readouterr().out
+    assert re.search(r"^broken +.*no intact checkpoint", facts, re.MULTILINE)
+    assert "vocabulary" in facts and "beam_size" in facts
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
