@@ -84,8 +84,8 @@ def _parser():
         description="Sequence-to-sequence and attention models in Keras. "
         "`kseq train` trains one;\nthe other commands use what it has trained. "
         "PATH is a run directory (runs/NAME),\nan export (saved_models/NAME "
-        "or one of its versions), hf://OWNER/NAME, or builtin://NAME,\nwhich "
-        "is trained once, such as builtin://dates.",
+        "or one of its versions), hf://OWNER/NAME, or a built-in\nmodel such "
+        "as builtin://dates, which is trained on first use.",
     )
     parser.add_argument("--version", action="version", version=kseq.__version__)
     commands = parser.add_subparsers(
@@ -120,14 +120,14 @@ def _parser():
 
 def _add_plan(commands):
     command = _command(
-        commands, "plan", "forecast the time and the memory of a training"
+        commands, "plan", "forecast the time and memory of a training run"
     )
     command.add_argument(
         "--lr-find",
         type=output_file,
         metavar="FILE",
-        help="suggest a learning rate instead, and draw the loss at each rate "
-        "to FILE, a PNG image; it comes before NAME",
+        help="suggest a learning rate instead, and plot the loss at each rate "
+        "to FILE, a PNG image; give it before NAME",
     )
     _add_recipe(command)
 
@@ -137,7 +137,7 @@ def _add_recipe(command):
         "recipe",
         nargs="?",
         metavar="NAME",
-        help="name of a recipe, or the path of your own, such as ./NAME.py",
+        help="name of a recipe, or path of your own recipe, such as ./NAME.py",
     )
     command.add_argument(
         "words",
@@ -148,7 +148,9 @@ def _add_recipe(command):
 
 
 def _add_predict(commands):
-    command = _command(commands, "predict", "one answer for each line of input")
+    command = _command(
+        commands, "predict", "answer each line of standard input"
+    )
     _add_path(command, model_path)
     _add_more_runs(command)
     add_search(command)
@@ -158,21 +160,21 @@ def _add_predict(commands):
         type=existing_file,
         metavar="FILE",
         help="file with a prefix for each answer, one per input line; a space "
-        "at its end finishes the word",
+        "at the end of a prefix completes its last word",
     )
     command.add_argument(
         "--glossary",
         type=existing_file,
         metavar="FILE",
         help="for a run: TSV of phrases and the translations that answers must "
-        'contain; "!" in a third column: must not contain',
+        'contain, or, with "!" in a third column, must not contain',
     )
     command.add_argument(
         "--mbr",
         type=reader(PositiveInt),
         metavar="N",
-        help="of N candidates, those of the beam or samples, the one with the "
-        "highest mean chrF to all of them",
+        help="minimum Bayes risk: of N candidates, by beam search or sampling, "
+        "choose the one with the highest mean chrF to all of them",
     )
     command.add_argument(
         "--n-best",
@@ -184,20 +186,20 @@ def _add_predict(commands):
     for flag, help in (
         (
             "--paragraphs",
-            "lines of several sentences, each translated by itself",
+            "translate each sentence of a line separately",
         ),
         (
             "--markup",
             "the input is one HTML or XML document, whose text is translated",
         ),
-        ("--stream", "each answer while it is being found, line by line"),
-        ("--scores", "a score before each answer"),
-        ("--json", "one JSON object per line"),
-        ("--attention", "attention weights in the JSON"),
+        ("--stream", "print each answer while it is being generated"),
+        ("--scores", "print a score before each answer"),
+        ("--json", "print one JSON object per line"),
+        ("--attention", "include attention weights in the JSON"),
         (
             "--word-probabilities",
-            "the words of an answer in the JSON, and how likely each is, in "
-            "the pieces of the tokenizer",
+            "include the words of each answer and their probabilities in the "
+            "JSON, computed from the tokenizer's pieces",
         ),
     ):
         command.add_argument(flag, action="store_true", help=help)
@@ -216,7 +218,7 @@ def _add_score(commands):
     command = _command(
         commands,
         "score",
-        "the score of each given answer, in the pieces of the tokenizer",
+        "print the score of each given answer, in the tokenizer's pieces",
     )
     _add_path(command, model_path)
     _add_two_files(command, "TARGET")
@@ -229,7 +231,7 @@ def _add_score(commands):
 
 def _add_evaluate(commands):
     command = _command(
-        commands, "evaluate", "BLEU, accuracy or error rates on a file"
+        commands, "evaluate", "print BLEU, accuracy or error rates on a file"
     )
     _add_path(command, model_path)
     _add_two_files(command, "REFERENCE")
@@ -242,7 +244,7 @@ def _add_evaluate(commands):
 
 def _add_compare(commands):
     command = _command(
-        commands, "compare", "whether one model is better than another"
+        commands, "compare", "test whether one model is better than another"
     )
     for name in "ab":
         command.add_argument(
@@ -258,17 +260,20 @@ def _add_compare(commands):
         type=reader(NonNegativeInt),
         default=3,
         metavar="N",
-        help="lines that are shown of those at which B is better, and worse; "
-        "default: 3",
+        help="show the N lines at which B is better by the most, and the N at "
+        "which it is worse by the most; default: 3",
     )
     command.add_argument(
         "--page",
         type=output_file,
         metavar="FILE",
-        help="write all of it as an HTML page, with the attention of both",
+        help="also write the comparison as an HTML page, with the attention of "
+        "both models",
     )
     command.add_argument(
-        "--json", action="store_true", help="one JSON object instead of tables"
+        "--json",
+        action="store_true",
+        help="print one JSON object instead of tables",
     )
     _add_inputs(command)
     add_allow_op(command)
@@ -287,13 +292,13 @@ def _add_explain(commands):
         "--images",
         type=reader(str),
         metavar="FOLDER",
-        help="the pictures of --features, to be shown",
+        help="folder of the pictures of --features, to show them",
     )
     add_allow_op(command)
 
 
 def _add_export(commands):
-    command = _command(commands, "export", "write a model to be served")
+    command = _command(commands, "export", "export a model for serving")
     _add_path(command, run_path)
     _add_more_runs(command)
     add_search(command)
@@ -309,34 +314,36 @@ def _add_average(commands):
         type=reader(PositiveInt),
         default=5,
         metavar="N",
-        help="the last checkpoints; default: 5",
+        help="average the last N checkpoints; default: 5",
     )
     which.add_argument(
         "--best",
         type=reader(PositiveInt),
         metavar="N",
-        help="the best ones by validation, of a run with --average-of best",
+        help="average the N best checkpoints by validation score, for a run "
+        "with --average-of best",
     )
 
 
 def _add_convert(commands):
     command = _command(
-        commands, "convert", "make a run of a model of another toolkit"
+        commands, "convert", "convert a model of another toolkit to a run"
     )
     command.add_argument(
         "format",
         choices=["marian", "opennmt-tf"],
         metavar="FORMAT",
-        help="marian: a translator of Marian in the layout of transformers, "
-        "such as those of OPUS-MT; opennmt-tf: a Transformer of OpenNMT-tf",
+        help="marian: a Marian translator in the layout of transformers, such "
+        "as an OPUS-MT model; opennmt-tf: a Transformer of OpenNMT-tf",
     )
     command.add_argument(
         "folder",
         type=existing_folder,
         metavar="FOLDER",
-        help="marian: with config.json, vocab.json, source.spm, target.spm and "
-        "model.safetensors or pytorch_model.bin; or hf://OWNER/NAME. "
-        "opennmt-tf: with checkpoints, of which the last is read",
+        help="marian: a folder with config.json, vocab.json, source.spm, "
+        "target.spm and model.safetensors or pytorch_model.bin, or "
+        "hf://OWNER/NAME. opennmt-tf: a folder of checkpoints; the last one is "
+        "converted",
     )
     command.add_argument(
         "run",
@@ -347,12 +354,12 @@ def _add_convert(commands):
     command.add_argument(
         "--overwrite",
         action="store_true",
-        help="delete the run that is there",
+        help="replace an existing RUN",
     )
     group = command.add_argument_group("options of opennmt-tf")
     for name, content in (
-        ("--vocabulary", "vocabularies, with a token in each line"),
-        ("--sentencepiece", "SentencePiece models; they may be one"),
+        ("--vocabulary", "vocabularies, with one token per line"),
+        ("--sentencepiece", "SentencePiece models; both may be the same file"),
     ):
         group.add_argument(
             name,
@@ -365,12 +372,13 @@ def _add_convert(commands):
         "--heads",
         type=reader(PositiveInt),
         metavar="N",
-        help="of attention, if it is none of OpenNMT-tf's own models",
+        help="number of attention heads; needed if the model is not one of "
+        "OpenNMT-tf's own",
     )
     group.add_argument(
         "--source-end",
         action="store_true",
-        help="sources end with </s>, as source_sequence_controls can say",
+        help="for models trained with source_sequence_controls: {end: true}",
     )
 
 
@@ -382,12 +390,12 @@ def _add_publish(commands):
     command.add_argument(
         "name",
         metavar="OWNER/NAME",
-        help="of the repository, which is created if it does not exist",
+        help="name of the repository, which is created if it does not exist",
     )
     command.add_argument(
         "--private",
         action="store_true",
-        help="a new repository can be read by its owner alone",
+        help="create a private repository",
     )
 
 
@@ -395,14 +403,14 @@ def _add_verify(commands):
     command = _command(
         commands,
         "verify",
-        "replay the first steps of a run, and compare its bits",
+        "replay the first steps of a run and compare the results bit for bit",
     )
     _add_path(command, run_path)
     command.add_argument(
         "--steps",
         type=reader(PositiveInt),
         metavar="N",
-        help="steps to replay; default: up to the first that was recorded",
+        help="steps to replay; default: up to the first recorded step",
     )
 
 
@@ -410,7 +418,7 @@ def _add_recipes(commands):
     command = _command(commands, "recipes", "list the recipes, or copy one")
     actions = command.add_subparsers(dest="action", metavar="ACTION")
     copy = _described(actions, "copy", "write NAME.py into this folder")
-    copy.add_argument("name", metavar="NAME", help="of a recipe")
+    copy.add_argument("name", metavar="NAME", help="name of a recipe")
 
 
 def _command(commands, name, help):
@@ -437,7 +445,8 @@ def _add_more_runs(command, name="ensemble", nargs="*"):
         type=model(run_path),
         nargs=nargs,
         metavar="RUN",
-        help="more runs: the mean of the probabilities of all models",
+        help="more runs, to form an ensemble: the probabilities of all models "
+        "are averaged",
     )
 
 
@@ -454,16 +463,16 @@ def _add_examples(command):
         "--columns",
         nargs="+",
         metavar="COLUMN",
-        help="in SOURCE: label and text of a classifier, default: label text; "
-        "words and tags; picture and caption; recording and transcript; "
-        "source and reference; or running text",
+        help="columns of SOURCE: label and text (default: label text), words "
+        "and tags, picture and caption, recording and transcript, source and "
+        "reference, or running text",
     )
     command.add_argument(
         "--metrics",
         choices=get_args(Metric),
         nargs="+",
-        help="of generated texts, default: bleu chrf exact_match; of speech: "
-        "cer wer exact_match",
+        help="metrics of generated texts; default: bleu chrf exact_match, and "
+        "cer wer exact_match for speech",
     )
     command.add_argument(
         "--images",
@@ -475,7 +484,8 @@ def _add_examples(command):
         "--audio",
         type=reader(str),
         metavar="FOLDER",
-        help="the WAV files that SOURCE names; default: the folder of SOURCE",
+        help="folder of the recordings named in SOURCE; default: the folder of "
+        "SOURCE",
     )
     command.add_argument(
         "--plain",

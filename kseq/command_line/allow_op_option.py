@@ -15,8 +15,8 @@ def add_allow_op(command):
         type=_op_name,
         metavar="NAME",
         help="for an export that you trust: allow an operation that exports "
-        "of kseq do not use, such as one of your own constraint or layer; it "
-        "can read and write files and run programs",
+        "of kseq do not use, for example in a constraint or layer of your own; "
+        "it can read and write files and run programs",
     )
 
 

@@ -19,8 +19,8 @@ def add_check(command):
     _add_validation(command, default=(), of="FILES")
     _add_columns(
         command,
-        "columns of source, target, and perhaps alignment, of label and "
-        "text, of words and tags, or of text",
+        "columns of source, target and optional alignment, of label and text, "
+        "of words and tags, or of text",
     )
     _add_flags(
         command,
@@ -32,14 +32,14 @@ def add_check(command):
         ("--dialogues", "dialogues, not pairs of sentences"),
         (
             "--text",
-            "running text of a language model, not pairs of sentences",
+            "running text for a language model, not pairs of sentences",
         ),
     )
     add_features(
-        command, "captions or transcripts of what is in this .npz file"
+        command, "precomputed features; the files are captions or transcripts"
     )
-    _add_audio(command, "transcripts of the recordings of a folder")
-    _add_images(command, "captions of the pictures of a folder")
+    _add_audio(command, "folder of recordings; the files are transcripts")
+    _add_images(command, "folder of pictures; the files are captions")
     _add_filters(command, "count")
 
 
@@ -49,7 +49,8 @@ def add_prepare(command):
         "folder",
         type=reader(RunPath),
         metavar="FOLDER",
-        help="written; the same command resumes what was interrupted",
+        help="folder that is written; after an interruption, the same command "
+        "resumes",
     )
     command.add_argument(
         "--train",
@@ -62,19 +63,19 @@ def add_prepare(command):
         command,
         (
             "--text",
-            "running text of a language model, not pairs of sentences",
+            "running text for a language model, not pairs of sentences",
         ),
     )
     _add_audio(
         command,
-        "transcripts or labels of the recordings of a folder, whose "
-        "features are computed",
+        "folder of recordings, whose features are computed; --train has "
+        "transcripts or labels",
     )
     command.add_argument(
         "--num-mels",
         type=reader(SmallInt),
         metavar="N",
-        help="features of a frame of recordings; default: 40",
+        help="mel features per frame of a recording; default: 40",
     )
     command.add_argument(
         "--max-seconds",
@@ -84,25 +85,26 @@ def add_prepare(command):
     )
     _add_images(
         command,
-        "captions of the pictures of a folder, whose features are computed",
+        "folder of pictures, whose features are computed; --train has captions",
     )
     command.add_argument(
         "--network",
         type=reader(str),
         metavar="NAME",
-        help="of keras.applications, for --images; default: EfficientNetB0",
+        help="network of keras.applications for --images; default: "
+        "EfficientNetB0",
     )
     command.add_argument(
         "--network-weights",
         type=reader(str),
         metavar="FILE",
-        help="its weights; default: imagenet, downloaded once",
+        help="weights of --network; default: imagenet, downloaded once",
     )
     _add_flags(
         command, ("--plain", "captions in lower case, without punctuation")
     )
     add_features(
-        command, "captions or transcripts of what is in this .npz file"
+        command, "precomputed features; --train has captions or transcripts"
     )
     _add_flags(
         command,
@@ -110,42 +112,43 @@ def add_prepare(command):
         ("--tags", "sentences with a tag for each word"),
         (
             "--dialogues",
-            "dialogues, of which each turn after the first is an answer",
+            "dialogues; each turn after the first is an answer",
         ),
     )
     _add_validation(command, default=None, of="the files of --train")
     _add_columns(
         command,
-        "columns of source, target, and perhaps alignment, of label and "
-        "text, of words and tags, of recording and transcript, or of text",
+        "columns of source, target and optional alignment, of label and text, "
+        "of words and tags, of recording and transcript, or of text",
     )
     command.add_argument(
         "--vocab-size",
         type=reader(VocabSize),
         metavar="N",
-        help="pieces of each tokenizer; default: 8000, 16000 with --documents, "
-        "1500 without --train",
+        help="maximum pieces of each tokenizer; default: 8000, 16000 with "
+        "--documents, 1500 without --train",
     )
     command.add_argument(
         "--pieces",
         choices=get_args(Pieces),
         nargs="+",
-        help="of source and target together, or of each; default: bpe, and "
-        "char with --text",
+        help="one type for source and target together, or one for each; "
+        "default: bpe, and char with --text",
     )
     command.add_argument(
         "--from",
         dest="from_",
         type=reader(str),
         metavar="RUN",
-        help="keep the tokenizers of a run, to fine-tune it",
+        help="use the tokenizers of a run, to fine-tune it",
     )
     _add_filters(command, "leave out of training")
     command.add_argument(
         "--processes",
         type=reader(PositiveInt),
         metavar="N",
-        help="default: all cores for large files, otherwise 1",
+        help="number of processes; default: all cores for large files, "
+        "otherwise 1",
     )
     command.add_argument(
         "--beam",
@@ -153,13 +156,13 @@ def add_prepare(command):
         nargs="?",
         const=(),
         metavar="OPTIONS",
-        help="in a pipeline of Apache Beam, for example "
+        help="run as an Apache Beam pipeline, with options such as "
         "--beam='--runner=FlinkRunner --parallelism=16'",
     )
-    _add_flags(command, ("--overwrite", "replace what is prepared in FOLDER"))
+    _add_flags(command, ("--overwrite", "replace prepared data in FOLDER"))
 
 
-def add_features(command, help="features of what the input lines name"):
+def add_features(command, help="features of the items named in the input"):
     """Adds the file with the features of pictures or recordings."""
     command.add_argument(
         "--features", type=existing_file, metavar="FILE.npz", help=help
@@ -178,7 +181,7 @@ def _add_validation(command, default, of):
         nargs="+",
         default=default,
         metavar="FILE",
-        help=f"default: held out of {of}",
+        help=f"validation files; default: held out of {of}",
     )
 
 
@@ -220,7 +223,7 @@ def _add_filters(command, verb):
     """
     _add_flags(
         command,
-        ("--filter", f"{verb} pairs that are probably no translations"),
+        ("--filter", f"{verb} pairs that are probably not translations"),
     )
     command.add_argument(
         "--scripts",
@@ -233,11 +236,11 @@ def _add_filters(command, verb):
         "--max-ratio",
         type=reader(PositiveFloat),
         metavar="N",
-        help="with --filter: most times that a side is longer; default: 9",
+        help="with --filter: maximum length ratio of the two sides; default: 9",
     )
     command.add_argument(
         "--max-characters",
         type=reader(PositiveInt),
         metavar="N",
-        help="with --filter: of a side; default: 1000",
+        help="with --filter: maximum length of a side; default: 1000",
     )

@@ -35,48 +35,49 @@ def add_search(command, chats=False):
         "--beam-size",
         type=reader(PositiveInt),
         metavar="K",
-        help="beam size, for a run; default: that of its config, or 4",
+        help="for a run: beam size; default: that of its config, or 4",
     )
     command.add_argument(
         "--patience",
         type=reader(PositiveFloat),
         metavar="P",
-        help="for a run: stop after P * K finished answers; default: when "
-        "no better answer is possible, which is slower",
+        help="for a run: stop a beam search after P * K finished answers; "
+        "default: when no better answer is possible, which is slower",
     )
     add_length_penalty(command)
     command.add_argument(
         "--coverage-penalty",
         type=reader(NonNegativeFloat),
         metavar="X",
-        help="for a run with attention: weight of source positions without "
-        "attention; default: that of its config, or 0",
+        help="for a run with attention: weight of the penalty for source "
+        "positions that got no attention; default: that of its config, or 0",
     )
     command.add_argument(
         "--groups",
         type=reader(PositiveInt),
         dest="num_groups",
         metavar="G",
-        help="for a run: G groups of the beam that differ; default: 1",
+        help="for a run: diverse beam search with G groups; default: 1",
     )
     command.add_argument(
         "--diversity",
         type=reader(NonNegativeFloat),
         metavar="X",
-        help="with --groups: how much they differ; default: 0.5",
+        help="with --groups: penalty for tokens that other groups have chosen; "
+        "default: 0.5",
     )
     command.add_argument(
         "--ctc-weight",
         type=reader(Share),
         metavar="W",
-        help="for a run with CTC: weight of its scores, 0 to 1",
+        help="for a run with CTC: weight of the CTC scores, 0 to 1",
     )
     for flag, help in (
-        ("--greedy", "for a run: the most likely token at each step"),
+        ("--greedy", "for a run: choose the most likely token at each step"),
         (
             "--sample",
-            "sample tokens at random; for a run, or an export of a model of "
-            "dialogues or of text",
+            "sample tokens at random; for a run, or an export of a dialogue or "
+            "language model",
         ),
     ):
         # None, not False, if it is not given.
@@ -89,12 +90,16 @@ def add_search(command, chats=False):
         (
             "top_k",
             NonNegativeInt,
-            "from the k most likely tokens and equal ones",
+            "sample from the k most likely tokens, including ties",
         ),
-        ("top_p", NonNegativeFloat, "from the smallest set of probability p"),
+        (
+            "top_p",
+            NonNegativeFloat,
+            "sample from the smallest set of tokens with probability p",
+        ),
         ("seed", NonNegativeInt, "the same seed draws the same answers"),
     ):
-        when = "of sampling" if chats else "with --sample"
+        when = "for sampling" if chats else "with --sample"
         command.add_argument(
             option(name),
             type=reader(kind),
@@ -108,7 +113,7 @@ def add_weights(command):
     command.add_argument(
         "--weights",
         choices=("average", "best", "last"),
-        help="for a run; default: the first of these that it has",
+        help="weights of a run; default: the first of these that exist",
     )
 
 
@@ -118,7 +123,7 @@ def add_length_penalty(command):
         "--length-penalty",
         type=reader(NonNegativeFloat),
         metavar="X",
-        help="for a run; default: that of its config, or 1.0",
+        help="for a run: length penalty; default: that of its config, or 1.0",
     )
 
 

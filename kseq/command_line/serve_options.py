@@ -34,27 +34,27 @@ def add_serve(command):
         default=[],
         type=reader(str),
         metavar="[NAME:]LABEL=VERSION",
-        help="label a version; it stays loaded",
+        help="label a version, which stays loaded",
     )
     command.add_argument(
         "--host",
         type=reader(str),
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="default: 127.0.0.1 (this machine only)",
+        help="address to listen on; default: 127.0.0.1 (this machine only)",
     )
     command.add_argument(
         "--port",
         type=reader(Port),
         default=8501,
         metavar="N",
-        help="default: 8501; 0 for any that is free",
+        help="HTTP port; default: 8501; 0 for any free port",
     )
     command.add_argument(
         "--grpc-port",
         type=reader(Port),
         metavar="N",
-        help="of gRPC, TensorFlow Serving's is 8500; default: no gRPC",
+        help="gRPC port (TensorFlow Serving uses 8500); default: no gRPC",
     )
     command.add_argument(
         "--workers",
@@ -70,15 +70,15 @@ def add_serve(command):
         default=[],
         type=reader(str),
         metavar="NAME",
-        help="a host name that requests may give besides localhost; '*' for "
+        help="accept requests for this host name besides localhost; '*' for "
         "any",
     )
     command.add_argument(
         "--body-limit",
         type=reader(PositiveInt),
         metavar="MIB",
-        help="maximum request size; default: 4, and 64 for models of pictures, "
-        "recordings or features",
+        help="maximum size of a request; default: 4, and 64 for models of "
+        "pictures, recordings or features",
     )
     for flag, kind, default, letter, help in (
         ("--timeout", PositiveFloat, 30.0, "S", "timeout of a request"),
