@@ -23,7 +23,7 @@ class Config(
     """Trains and exports a decoder that attends to the cells of a picture."""
 
     run: options.RunPath = "runs/captions"
-    vocab_size: options.VocabSize = 3000  # at most, of pieces
+    vocab_size: options.VocabSize = 3000  # maximum number of pieces
     max_length: options.PositiveInt = 40  # longer ones are skipped
     decoder: Literal["lstm", "transformer"] = "lstm"
     units: options.EvenSize = 384  # of the decoder and of the memory

@@ -23,11 +23,11 @@ class Config(
 
     train: str | None = None  # file or prepared folder; default: reports
     validation: str | None = None  # default: held out of --train
-    columns: tuple[str, str] = ("label", "text")  # their names or numbers
+    columns: tuple[str, str] = ("label", "text")  # names or numbers
     run: options.RunPath = "runs/classifier"
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
-    vocab_size: options.VocabSize = 16_000  # at most, of pieces
-    balanced: bool = False  # rare labels weigh as much as common ones
+    vocab_size: options.VocabSize = 16_000  # maximum number of pieces
+    balanced: bool = False  # give rare labels the weight of common ones
     dim: options.Size = 128  # of embeddings
     units: options.Size = 64  # of each direction
     ngrams: options.Ngrams = 2  # longest n-gram of the bag; 0: no bag
@@ -39,7 +39,7 @@ class Config(
     steps: options.PositiveInt = 2000
     batch_pieces: options.PositiveInt = 16_384
     learning_rate: options.PositiveFloat = 0.002
-    calibrate: bool = False  # fit a temperature to validation
+    calibrate: bool = False  # fit a temperature to validation data
     pretraining_steps: options.NonNegativeInt = 0  # on text without labels
 
     def unread(self):

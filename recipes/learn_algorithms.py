@@ -32,7 +32,7 @@ class Config(options.TrainingOptions):
     batch_size: options.PositiveInt = 16  # sequences
     learning_rate: options.PositiveFloat = 0.001  # constant
     ema: options.Rate = 0.999  # of the moving averages of the weights
-    examples: options.PositiveInt = 256  # of validation, and of each test
+    examples: options.PositiveInt = 256  # for validation, and for each test
 
     def unread(self):
         """Options without effect, which are refused, and what they need."""

@@ -29,14 +29,14 @@ class Config(
     columns: tuple[str, ...] = ()  # names or numbers of file and word
     run: options.RunPath = "runs/words"
     from_: str = ""  # a run to fine-tune, with its weights and sizes
-    balanced: bool = False  # rare words weigh as much as common ones
+    balanced: bool = False  # give rare words the weight of common ones
     max_seconds: options.PositiveFloat = 5.0
     units: options.EvenSize = 128
     dropout: options.Rate = 0.2
     steps: options.PositiveInt = 3000
     batch_tokens: options.PositiveInt = 6000  # frames
     learning_rate: options.PositiveFloat = 0.002
-    calibrate: bool = False  # fit a temperature to validation
+    calibrate: bool = False  # fit a temperature to validation data
 
 
 MORSE = Config(

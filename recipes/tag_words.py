@@ -23,10 +23,10 @@ class Config(
 
     train: str | None = None  # file or prepared folder; default: journeys
     validation: str | None = None  # default: held out of --train
-    columns: tuple[str, str] = ("words", "tags")  # their names or numbers
+    columns: tuple[str, str] = ("words", "tags")  # names or numbers
     run: options.RunPath = "runs/tagger"
     model: Literal["lstm", "transformer"] = "lstm"
-    vocab_size: options.VocabSize = 8000  # at most, of pieces
+    vocab_size: options.VocabSize = 8000  # maximum number of pieces
     dim: options.Size = 128  # of embeddings and states
     layers: options.Size = 2
     heads: options.SmallInt = 4  # of the Transformer
@@ -36,7 +36,7 @@ class Config(
     batch_pieces: options.PositiveInt = 2048
     learning_rate: options.PositiveFloat = 0.003
     label_smoothing: options.Rate = 0.0
-    calibrate: bool = False  # fit a temperature to validation
+    calibrate: bool = False  # fit a temperature to validation data
 
 
 JOURNEYS = Config(

@@ -1,7 +1,7 @@
 """Transcribes speech: the built-in Morse code, or your recordings.
 
 kseq train transcribe_speech --train train.tsv --audio recordings
-AN4, one CPU core, seed 1: 55 minutes, character errors 5.3 % (held out).
+AN4, one CPU core, seed 1: less than an hour, CER 4.9 % (held out).
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class Config(
 
     run: options.RunPath = "runs/speech"
     pieces: Literal["char", "bpe"] = "char"  # of a transcript
-    vocab_size: options.VocabSize = 1000  # at most, of pieces
+    vocab_size: options.VocabSize = 1000  # maximum number of pieces
     max_length: options.PositiveInt = 400  # pieces; longer ones are skipped
     embedding_dim: options.Size = 128
     units: options.EvenSize = 256

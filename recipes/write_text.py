@@ -25,7 +25,7 @@ class Config(
     column: str = "text"  # column of the documents in a table
     run: options.RunPath = "runs/text"
     tokens: Literal["char", "bpe", "unigram"] = "char"
-    vocab_size: options.VocabSize = 8000  # at most, of tokens
+    vocab_size: options.VocabSize = 8000  # maximum number of tokens
     length: options.RowLength = 256  # tokens of a row
     model: Literal["transformer", "lstm"] = "transformer"
     layers: options.SmallInt = 6
@@ -42,7 +42,7 @@ class Config(
     temperature: options.PositiveFloat = 0.8
     top_k: options.NonNegativeInt = 0  # only the K most probable pieces; 0: all
     stop: tuple[str, ...] = ()  # strings that end a continuation
-    written: options.PositiveInt = 256  # longest continuation, in tokens
+    written: options.PositiveInt = 256  # maximum tokens of a continuation
 
 
 BRACKETS = Config(

@@ -30,9 +30,9 @@ class TranslationOptions:
     train: tuple[str, ...] | None = None  # files or prepared folder; else dates
     validation: tuple[str, ...] | None = None  # default: held out of --train
     columns: tuple[str, ...] = ()  # names of source, target (and alignment)
-    weights: tuple[PositiveFloat, ...] = ()  # how often each corpus is drawn
+    weights: tuple[PositiveFloat, ...] = ()  # relative sampling rates
     pieces: tuple[Pieces, ...] = ("bpe",)  # two types: one for each side
-    vocab_size: VocabSize = 8000  # at most, of both sides together
+    vocab_size: VocabSize = 8000  # maximum, for both sides together
     max_length: PositiveInt = 100  # tokens; longer pairs are skipped
     batch_tokens: PositiveInt = 4096
     dropout: Rate | None = None  # 0.3, or 0.1 for over 100,000 pairs
@@ -96,7 +96,7 @@ class DialogueOptions:
     max_turns: PositiveInt = 5  # last turns that are read
     max_pieces: PositiveInt = 60  # pieces per turn; longer turns are cut
     max_length: PositiveInt = 320  # pieces per side; longer ones are skipped
-    vocab_size: VocabSize = 8000  # at most, of pieces
+    vocab_size: VocabSize = 8000  # maximum number of pieces
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,11 +137,11 @@ class SpeechOptions:
     columns: tuple[str, ...] = ()  # names or numbers of file and transcript
     audio: str = ""  # folder of the recordings; default: that of each table
     resample: NonNegativeInt = 0  # new sample rate; 0: that of the recordings
-    features: str = ""  # .npz file with ready features, instead of recordings
+    features: str = ""  # .npz file of features, instead of recordings
     max_seconds: PositiveFloat = 30.0  # longer ones are skipped
     num_mels: SmallInt = 40  # features of a frame of 25 ms, every 10 ms
     pyramid_layers: SmallInt = 3  # later ones halve the time steps
-    stretch: Rate = 0.1  # of time, by up to this much more or less
+    stretch: Rate = 0.1  # stretch time by up to this fraction
     masks: NonNegativeInt = 1  # random masks of time and of features
     dtype: DType = "float32"  # auto: mixed_bfloat16 if the machine supports it
 

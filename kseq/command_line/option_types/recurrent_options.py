@@ -94,7 +94,7 @@ class RecurrentOptions(RecurrentDecoderOptions):
         *("location", "location_aware"),
     ] = "concat"
     order: Literal["luong", "bahdanau"] = "luong"  # cell or attention first
-    last_states: NonNegativeInt = 0  # of the source to attend to; 0: all
+    last_states: NonNegativeInt = 0  # attend to this many last states; 0: all
     local: Literal["none", "monotonic", "predictive"] = "none"  # moving window
     window: PositiveInt = 10  # positions on each side, with --local
     copy: bool = False  # copy pieces of the source (pointer-generator)

@@ -47,7 +47,7 @@ class TrainingOptions:
     save_every: PositiveFloat = 30.0  # minutes between saves within an epoch
     accumulation_steps: PositiveInt = 1  # micro-batches, to save memory
     learning_rate: PositiveFloat  # peak learning rate
-    track: tuple[Literal["wandb", "mlflow"], ...] = ()  # besides TensorBoard
+    track: tuple[Literal["wandb", "mlflow"], ...] = ()  # also report to these
 
     def check(self):
         if not hasattr(self, "vocab_size"):
