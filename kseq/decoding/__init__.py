@@ -5,17 +5,18 @@ of the next token and the next state. A state is a dict of nests of tensors,
 batch first. Two of its entries have one row per item, whatever the number of
 hypotheses: "memory", which no step changes, and "shared", which steps may
 change and searches never reorder. Every other entry has one row per hypothesis,
-those of an item consecutive; a search reorders them as it does its hypotheses.
-What every step needs and no input changes, such as a transposed matrix, is
-computed once by `decoding_constants()`, if the model has it; `decode_step`
-finds it in `state["constants"]`, and without it computes what it needs.
+those of an item consecutive; a search reorders them with its hypotheses.
+Values that every step needs and no input changes, such as a transposed matrix,
+are computed once by `decoding_constants()`, if the model has this method;
+`decode_step` finds them in `state["constants"]`, and computes them itself if
+there are none.
 
-A constraint is a callable (log_probs (R, V), ids (R, T)) -> (R, V): from the
-log-probabilities of the next token and the tokens so far to those that the
-search reads, -inf for what is impossible. One that only excludes tokens
-leaves the score of an answer as the model finds it. If it has the attribute
-`is_row_wise`, True, it looks at each row alone, and a search may leave out the
-rows of items that are done.
+A constraint is a callable (log_probs (R, V), ids (R, T)) -> (R, V). It takes
+the log-probabilities of the next token and the tokens so far, and returns the
+log-probabilities that the search reads, with -inf for impossible tokens. If it
+only excludes tokens, the score of an answer is still that of the model. If its
+attribute `is_row_wise` is True, it treats each row independently, and a search
+may leave out the rows of items that are done.
 
 For a coverage penalty a model has `attention_weights`, and its `encode` gives
 `state["memory"]["mask"]` (B, S), the mask of the source. At each step the

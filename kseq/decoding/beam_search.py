@@ -49,30 +49,30 @@ class BeamSearch:
     best extensions, those that end are finished; the K best that do not end
     stay alive. At the length limit all K best are finished: an answer that
     the limit cuts competes by its score. An item is done at its length limit,
-    or as soon as no live hypothesis can still enter the n best: its sum of
-    log-probabilities can only fall, and counts for most when divided by the
-    largest penalty, that of the length limit; or, where likely lengths are
-    given, that of the likely length, or of the next token if it is longer.
+    or as soon as no live hypothesis can still enter the n best. The bound for a
+    live hypothesis is its sum of log-probabilities, which can only fall,
+    divided by the largest possible penalty: that of the length limit or, where
+    likely lengths are given, that of the likely length (of the next token, if
+    the hypothesis is longer already).
 
     A beam can prune the greedy hypothesis. The search therefore tracks it in
-    one extra row per item, to the length limit, and its answer competes with
-    the finished ones: the best answer is never worse than that of
-    `GreedySearch`.
-    With `patience` there is no such row and no such guarantee: an item is also
-    done when patience * K of its hypotheses have finished.
+    one extra row per item, up to the length limit, and its answer competes with
+    the finished answers: the best answer is never worse than that of
+    `GreedySearch`. With `patience` there is no extra row and no such guarantee,
+    and an item is also done when patience * K of its hypotheses have finished.
 
     A beam of one is greedy search, whatever the patience.
 
     With G groups the beam is searched in G parts of K / G hypotheses, one after
     the other. At every step the log-probability of a token is lowered by
-    `diversity` for each hypothesis of the groups before that has just got the
+    `diversity` for each hypothesis of the previous groups that has just got the
     same token. Each group has K / G answers of its own, with the scores of the
-    model; there is no extra row. An answer that several groups have is one of
-    the n best only once.
+    model; there is no extra row. An answer of several groups is returned only
+    once.
 
-    With phrases that an answer must contain, it ends after all of them. The
-    best hypotheses of each number of their tokens share the beam, so that some
-    come closer at every step, however unlikely the phrases are.
+    With required phrases, an answer ends only after it contains all of them.
+    The beam is shared between hypotheses with different numbers of phrase
+    tokens, so some come closer at every step, however unlikely the phrases are.
 
     Args:
         beam_size: int, K, up to 10000.
@@ -81,8 +81,8 @@ class BeamSearch:
             length ** length_penalty.
         patience: float, 0.01 to 1000, or None; 1 is the fast rule of most
             toolkits ("first come, first served").
-        ctc_weight: float, 0 to 1, share of the scores of CTC, for a model that
-            was trained with it, see `kseq.models.LSTMSeq2Seq`.
+        ctc_weight: float, 0 to 1, weight of the CTC scores, for a model that
+            was trained with CTC, see `kseq.models.LSTMSeq2Seq`.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V), where
             the rows of an item are consecutive.
         coverage_penalty: float, 0 to 100, b of Wu et al. 2016: a finished
@@ -104,8 +104,8 @@ class BeamSearch:
         phrases: `kseq.decoding.Phrases` or None, what each answer must and
             must not contain. A required phrase needs a beam of two or more,
             and `max_lengths` beyond its tokens.
-        likely_lengths: (B,) int, which few answers are longer than, or None:
-            the search ends earlier.
+        likely_lengths: (B,) int, lengths that few answers exceed, or None. With
+            them the search ends earlier.
 
     Returns:
         Hypotheses, N = n_best.

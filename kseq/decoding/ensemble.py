@@ -20,7 +20,7 @@ class Ensemble:
 
     The models read the same source and have the same vocabulary or classes;
     their architectures may differ. Searches, constraints, scores, classifiers
-    and exports take an ensemble as they take a model.
+    and exports accept an ensemble in place of a model.
 
     Args:
         models: sequence of two models or more, which have `encode` and

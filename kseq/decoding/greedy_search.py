@@ -20,8 +20,8 @@ class GreedySearch:
         length_penalty: float, 0 to 10, see `penalized_scores`.
         penalty_offset: float, 5 for the penalty of Wu et al. 2016, 0 for
             length ** length_penalty.
-        ctc_weight: float, 0 to 1, share of the scores of CTC, for a model that
-            was trained with it, see `kseq.models.LSTMSeq2Seq`.
+        ctc_weight: float, 0 to 1, weight of the CTC scores, for a model that
+            was trained with CTC, see `kseq.models.LSTMSeq2Seq`.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V).
 
     Call arguments:

@@ -29,11 +29,11 @@ class Sampling:
 
     Scores use the model's own probabilities at every temperature.
 
-    The draws depend on the seed, the sample and the position of the token
-    alone: the same seed gives the same answers, and an item has the same
+    The draws depend only on the seed, the sample and the position of the
+    token: the same seed gives the same answers, and an item has the same
     answers alone, in any batch and in any order (up to rounding in the
-    model). So equal sources get equal answers; a different seed or
-    `num_samples` gives others.
+    model). So equal sources get equal answers; use a different seed or
+    `num_samples` for different answers.
 
     Args:
         temperature: float, 0.001 to 1000; the logits are divided by it.
@@ -48,8 +48,8 @@ class Sampling:
         length_penalty: float, 0 to 10, see `penalized_scores`.
         penalty_offset: float, 5 for the penalty of Wu et al. 2016, 0 for
             length ** length_penalty.
-        ctc_weight: float, 0 to 1, share of the scores of CTC, for a model that
-            was trained with it, see `kseq.models.LSTMSeq2Seq`.
+        ctc_weight: float, 0 to 1, weight of the CTC scores, for a model that
+            was trained with CTC, see `kseq.models.LSTMSeq2Seq`.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V).
 
     Call arguments:

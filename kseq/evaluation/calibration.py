@@ -1,4 +1,4 @@
-"""Whether probabilities are as high as the answers are often right."""
+"""Calibration: whether probabilities match how often answers are right."""
 
 from typing import NamedTuple
 
@@ -92,9 +92,9 @@ def fit_temperature(probabilities, classes):
 
         softmax(logits / T)
 
-    A higher one makes probabilities more equal. No class becomes more likely
-    than one that was more likely before. If all answers are right, a lower
-    one is always better, and it is 1.
+    A higher temperature makes probabilities more equal; the order of the
+    classes does not change. If all answers are right, a lower temperature is
+    always better, and 1 is returned.
 
     Args:
         probabilities: (N, C) float, N at least 1, what a softmax gave.

@@ -26,9 +26,9 @@ _TIE = 1e-9  # differences that are equal but for rounding
 def with_intervals(scores, metrics, outputs, references, statistics=None):
     """Scores as they are printed, with 95 % confidence intervals.
 
-    An interval of no width, where all lines are right or wrong, is left out:
-    the bootstrap knows nothing about it. So are those of metrics that cannot
-    be resampled.
+    An interval of zero width, when all lines are right or all are wrong, is
+    left out, because the bootstrap cannot estimate it. So are the intervals of
+    metrics that cannot be resampled.
 
     Args:
         scores: list of `Score`, one for each metric.

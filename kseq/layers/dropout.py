@@ -19,7 +19,8 @@ class Dropout(keras.layers.Dropout):
 
     It differs from the Keras layer in that one random integer decides for two
     features, with the rate rounded to 1/32768, which takes two thirds of the
-    time on a CPU, and in that each replica of a strategy drops others.
+    time on a CPU, and in that each replica of a strategy drops different
+    features.
 
     Args:
         rate: float in [0, 1], rate at which features are dropped.

@@ -34,7 +34,7 @@ class LocalAttention(LuongAttention):
     Args:
         score: see `LuongAttention`.
         units: see `LuongAttention`.
-        window: int, D, positions each way of the center.
+        window: int, D, positions on each side of the center.
         alignment: "monotonic" (local-m) or "predictive" (local-p).
         **kwargs: see `LuongAttention`.
 

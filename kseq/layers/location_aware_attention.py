@@ -19,14 +19,14 @@ from kseq.user_error import check_integers
 
 @keras.saving.register_keras_serializable(package="kseq")
 class LocationAwareAttention(BahdanauAttention):
-    """Additive attention that also scores positions by the last weights.
+    """Additive attention that also scores positions by the previous weights.
 
-        f            = convolution of the weights of the last step
+        f            = convolution of the weights of the previous step
         energy(q, k) = v . tanh(W q + U k + V f_k)
         weights      = softmax of the energies over the real memory
         context      = sum of weights * memory
 
-    It can therefore advance through a memory whose parts are similar. In
+    So it can advance through a memory whose parts are similar. In
     `AttentionDecoder` it needs order="bahdanau" or input feeding.
 
     Args:

@@ -56,11 +56,11 @@ class MultiHeadAttention(keras.layers.Layer):
             rotated by their positions, those of the cache first. `key_dim`
             must then be even.
         max_relative_position: int or None. Self-attention only: there is an
-            embedding of each distance from a query to a key up to this one,
-            which counts for larger ones too. Then all weights are computed at
-            once.
-        num_kv_heads: int or None, heads of keys and values, each of which
-            `num_heads / num_kv_heads` heads of queries share; None for all.
+            embedding of each distance from a query to a key up to this one;
+            larger distances share the last embedding. All weights are then
+            computed at once.
+        num_kv_heads: int or None, key and value heads, each shared by
+            `num_heads / num_kv_heads` query heads; None for `num_heads`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -79,10 +79,10 @@ class MultiHeadAttention(keras.layers.Layer):
         cache: self-attention only: a dict of "key" and "value", each
             (B, N, P, H) float, the P positions before the query's; of the
             heads of keys and values, if there are fewer.
-        positions: (B, T) int, those of the query, for a rotary layer whose
-            cache has another order. By default the ones after the cache.
-        distances: (B, T, P + T) float, from each query back to each key, the
-            same for relative positions.
+        positions: (B, T) int, of the query, for a rotary layer whose cache has
+            a different order. By default the positions after the cache.
+        distances: (B, T, P + T) float, from each query back to each key, for
+            relative positions and such a cache.
         return_weights: bool, whether to return the attention weights too,
             before dropout.
         training: bool, whether to apply dropout.

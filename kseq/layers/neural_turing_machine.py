@@ -54,9 +54,9 @@ class NeuralTuringMachine(keras.layers.Layer):
         clip: float, the outputs of the controller and of the heads stay
             between -clip and clip.
         initial_memory: "constant", all slots alike; or "random", drawn once
-            for the layer. Only in the second can a head find an empty slot by
-            content, and so write where the input says, as `PrioritySort`
-            needs.
+            for the layer. Only with "random" can a head find an empty slot by
+            content, and so write to a slot that depends on the input, as
+            `PrioritySort` needs.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:

@@ -22,15 +22,15 @@ class NgramLogits(keras.layers.Layer):
         bag_c = sum of scores[hash(g), c] over the n-grams g of a document
         logits = (log softmax(network) + log softmax(bag)) / 2
 
-    An n-gram counts once, however often a document has it. A bucket has the
-    scores of one n-gram, its owner, whose fingerprint tells it from others with
-    the same hash; those count nothing. In training the logits are those of the
-    network alone, which learns as if there were no bag. Owners and scores are
-    no trainable weights: `kseq.training.fit_ngrams` fits them.
+    An n-gram counts once, however often it occurs in a document. A bucket has
+    the scores of one n-gram, its owner, whose fingerprint distinguishes it from
+    others with the same hash, which are ignored. In training the logits are
+    those of the network alone, which learns independently of the bag. Owners
+    and scores are not trainable weights: `kseq.training.fit_ngrams` fits them.
 
     Args:
         num_classes: int, C.
-        ngrams: int, the most pieces of an n-gram, up to 10; 0 for no bag.
+        ngrams: int, maximum pieces of an n-gram, up to 10; 0 for no bag.
         num_buckets: int or None, up to 2^20, which n-grams are hashed to. By
             default 2^20, or half of it, a quarter and so on, so that there are
             at most 2^23 scores.

@@ -32,7 +32,7 @@ class PyramidalEncoder(keras.layers.Layer):
 
     With the front end "convolution", the first layer reads the projection of
     two convolutions of the source, 3 x 3 over time and features, with ReLU and
-    a stride of 2 in both. They shorten the time by 4 more.
+    a stride of 2 in both. They shorten time by another factor of 4.
 
     Args:
         units: even int, D, of the memory and of each layer: half of it for

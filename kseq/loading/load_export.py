@@ -48,8 +48,8 @@ def load_export(
     """Opens a version that `export` wrote.
 
     The graph is read before it is loaded. It is refused if it has an operation
-    that no export of kseq has, or an object that could run anything else. What
-    this process has exported itself may have any operation.
+    that no export of kseq has, or an object that could run other code. Exports
+    that this process has written itself may have any operation.
 
     Args:
         path: str or path, `saved_models/<name>/<version>`, or

@@ -47,8 +47,8 @@ class ConvSeq2Seq(ExactModel):
         dropout: float, on embeddings, on the inputs of convolutions and on
             those of the output projection.
         piece_dropout: float, on whole pieces of source and target.
-        max_length: int, positions that have a vector; later ones have the
-            last.
+        max_length: int, positions that have a vector; later positions use the
+            last vector.
         tie_output: bool, the target embedding is also the output projection.
         dtype: dtype policy or its name.
         name: str.

@@ -28,7 +28,7 @@ class DualEncoder(ExactModel):
         logits = scale * cosine of x and each y of the batch
 
     It is trained to find the target of each source among all targets of the
-    global batch, on any number of devices. Targets equal to the right one,
+    global batch, on any number of devices. Targets equal to the correct one,
     and those of rows whose weights are all zero, are left out. With
     `accumulation_steps`, the encoders read a batch in micro-batches, and the
     loss still compares all of its rows.

@@ -36,7 +36,7 @@ class FlatAttention(ExactModel):
         dropout: float, on embeddings and documents.
         piece_dropout: float, on whole pieces.
         sentence_dropout: float, on whole sentences.
-        ngrams: int, the most words of the n-grams whose bag answers beside the
+        ngrams: int, maximum words of the n-grams that are combined with the
             network, see `kseq.layers.NgramLogits`; 0 for none.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.

@@ -33,9 +33,9 @@ class LSTMSeq2Seq(ExactModel):
         logits = W y
 
     Each decoder layer starts from the last states of the encoder layer with
-    the same number, or of the last one if there are fewer; without any, from
-    projections of the mean of x. Without attention the last hidden state of
-    the encoder is a constant input to the decoder.
+    the same number, or of the last encoder layer if there are fewer; without
+    encoder states, from projections of the mean of x. Without attention, the
+    last hidden state of the encoder is a constant input to the decoder.
 
     Args:
         source_vocab_size: int, or None if the source is features.
@@ -70,12 +70,13 @@ class LSTMSeq2Seq(ExactModel):
         copy: bool, whether tokens of the source may be copied, see
             `PointerGenerator`; for token ids without a `source_layer`, with
             attention, and with one vocabulary of source and target.
-        sampling_schedule: "linear", "exponential" or "inverse_sigmoid", how
-            the rate grows at which the decoder reads its own predictions in
-            training, in place of target tokens; None: it reads none. Which
-            ones depends on the row, the seed and `optimizer.iterations`.
+        sampling_schedule: "linear", "exponential" or "inverse_sigmoid": how
+            the rate grows at which the decoder reads its own predictions
+            instead of target tokens in training; None for no predictions.
+            The choice of tokens depends on the row, the seed and
+            `optimizer.iterations`.
         sampling_rate: float from 0 to 1, the limit of this rate.
-        sampling_steps: int, updates until half of it.
+        sampling_steps: int, updates until the rate is half of its limit.
         sampling_seed: int.
         dtype: dtype policy or its name.
         name: str.

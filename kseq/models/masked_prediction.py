@@ -14,8 +14,8 @@ from kseq.models.source_inputs import id_inputs
 class MaskedPrediction(ExactModel):
     """Pretrains the encoder of a Transformer on text without labels.
 
-    Of a row of pieces x, some are masked or replaced. Each of them is predicted
-    among other candidates, from the whole row:
+    Some pieces of each row x are masked or replaced. Each of these pieces is
+    predicted from the whole row, among several candidates:
 
         logits_t = [x_t; candidates] . W encoder(masked x)_t
 

@@ -48,29 +48,30 @@ class Transformer(ExactModel):
         model_dim: int, D, a multiple of `num_heads`.
         ffn_dim: int, width of the hidden layer of the feed-forward network.
         num_heads: int, N.
-        dropout: float, on embeddings and on what each sublayer adds.
+        dropout: float, on embeddings and on the output of each sublayer.
         attention_dropout: float, on the attention weights.
         piece_dropout: float, on whole pieces of source and target.
         norm: "pre", "post" or "both".
         positions: "sinusoidal" or "learned", added to embeddings; "rotary" or
-            "relative" to the 16 nearest, in self-attention of encoder and
+            "relative" (distances up to 16), in self-attention of encoder and
             decoder; or "none".
         max_length: int, longest sequence that learned positions can hold.
         share_embeddings: bool, one embedding for a vocabulary shared by
             source and target.
         tie_output: bool, the target embedding is also the output projection.
         output_bias: bool, whether a bias (V,) is added to the logits.
-        window: int or None. Self-attention sees `window` positions each way.
+        window: int or None. Self-attention sees `window` positions on each
+            side.
         normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
         activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
             network.
-        num_kv_heads: int or None, heads of keys and values, which divide
-            `num_heads`; None for all.
+        num_kv_heads: int or None, key and value heads, a divisor of
+            `num_heads`; None for `num_heads`.
         share_layers: bool, whether a stack is one block, applied
             once for each layer.
         norm_epsilon: float, added to the variance by normalization.
-        source_end: bool, whether END of the source is attended to. Without it,
-            the model computes what it would of sources that have no END.
+        source_end: bool, whether END of the source is attended to. If not, the
+            results are those for sources without END.
         source_layer: a layer that reads the source before the encoder, adds
             positions and has outputs of size D, or None; see `LSTMSeq2Seq`.
         source_dim: int, F, or None if the source is token ids.

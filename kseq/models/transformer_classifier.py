@@ -35,8 +35,8 @@ class TransformerClassifier(ExactModel):
         document = attention over the pieces of norm(x)
         logits = W document + b
 
-    `explain` returns the weights of the pooling. Each piece that they weigh
-    has been mixed with all others by the blocks.
+    `explain` returns the weights of the pooling. The blocks have already mixed
+    each piece with all others.
 
     Args:
         vocab_size: int.
@@ -45,21 +45,21 @@ class TransformerClassifier(ExactModel):
         model_dim: int, D, even, a multiple of `num_heads`.
         ffn_dim: int, width of the hidden layer of the feed-forward network.
         num_heads: int, N.
-        dropout: float, on embeddings, on what each sublayer adds, and on
+        dropout: float, on embeddings, on the output of each sublayer, and on
             documents.
         piece_dropout: float, on whole pieces.
         sentence_dropout: float, on whole sentences.
-        ngrams: int, the most pieces of the n-grams whose bag answers beside
-            the network, see `kseq.layers.NgramLogits`; 0 for none.
+        ngrams: int, maximum pieces of the n-grams that are combined with the
+            network, see `kseq.layers.NgramLogits`; 0 for none.
         norm: "pre", "post" or "both".
         positions: as in `Transformer`.
         max_length: int, longest sequence that learned positions can hold.
-        window: int or None. Attention sees `window` positions each way.
+        window: int or None. Attention sees `window` positions on each side.
         normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
         activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
             network.
-        num_kv_heads: int or None, heads of keys and values, which divide
-            `num_heads`; None for all.
+        num_kv_heads: int or None, key and value heads, a divisor of
+            `num_heads`; None for `num_heads`.
         share_layers: bool, whether the stack is one block, applied
             once for each layer.
         dtype: dtype policy or its name.

@@ -38,20 +38,20 @@ class TransformerLM(ExactModel):
         model_dim: int, D, a multiple of `num_heads`.
         ffn_dim: int, width of the hidden layer of the feed-forward network.
         num_heads: int, N.
-        dropout: float, on embeddings and on what each sublayer adds.
+        dropout: float, on embeddings and on the output of each sublayer.
         attention_dropout: float, on the attention weights.
         positions: "rotary", "sinusoidal", "learned", "relative" or "none", see
             `Transformer`.
         max_length: int, the sequence length in training: decoding attends to at
             most this many positions, and learned positions hold no more.
         tie_output: bool, the embedding is also the output projection.
-        window: int or None. Self-attention sees `window` positions back.
+        window: int or None. Self-attention sees the last `window` positions.
         norm: "pre", "post" or "both".
         normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
         activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
             network.
-        num_kv_heads: int or None, heads of keys and values, which divide
-            `num_heads`; None for all.
+        num_kv_heads: int or None, key and value heads, a divisor of
+            `num_heads`; None for `num_heads`.
         share_layers: bool, whether the stack is one block, applied
             once for each layer.
         dtype: dtype policy or its name.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # an export needs no model code
 class ClassifierPredictor:
     """Labels lists of documents, recordings or other inputs.
 
-    `kseq.load` gives one for a run or an export that answers with a label.
+    `kseq.load` returns one for a run or an export that answers with a label.
 
     Args:
         signatures: dict of functions, see `kseq.serving.Classifier`.

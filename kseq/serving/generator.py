@@ -47,10 +47,10 @@ class Generator:
         inputs = preprocessor(raw)
         answers = tokenizer.detokenize(search(model, inputs))
 
-    A blank input has a blank answer with score 0, also where a prefix is
-    given. Any other answer has at most `2 * length + 10` tokens after its
-    prefix, where length is that of its source, times `length_ratio` if that is
-    more than 1; or `training_length`, if that is more.
+    A blank input gets a blank answer with score 0, even with a prefix. Any
+    other answer has at most `2 * length + 10` tokens after its prefix, or
+    `training_length` if that is larger. Here `length` is that of the source,
+    multiplied by `length_ratio` if that is above 1.
 
     Args:
         model: has `encode` and `decode_step`, and `attention_weights` if it
@@ -65,8 +65,8 @@ class Generator:
         training_length: int, maximum number of tokens of an answer in
             training, END included: 0 if only the source limits an answer.
         length_ratio: float; few answers have more than length_ratio * source +
-            5 tokens, and a beam search ends where only longer ones could still
-            be better. 0 if that is unknown.
+            5 tokens, and a beam search ends when only longer answers could
+            still be better. 0 if it is unknown.
         stop: sequence of str, strings that end an answer where the first of
             them begins.
 

@@ -16,8 +16,8 @@ from kseq.user_error import check_number
 class Tagger:
     """A sentence in, a tag for each of its words out.
 
-    Words are what white space of ASCII separates. A sentence with more words
-    than the preprocessor admits is cut.
+    Words are separated by ASCII white space. A sentence with more words than
+    the preprocessor admits is cut.
 
     Args:
         model: such as `kseq.models.LSTMTagger`.

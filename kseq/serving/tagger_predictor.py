@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # an export needs no model code
 class TaggerPredictor:
     """Tags the words of a list of sentences.
 
-    `kseq.load` gives one for a run or an export that answers with tags.
+    `kseq.load` returns one for a run or an export that answers with tags.
 
     Args:
         signatures: dict of functions, see `kseq.serving.Tagger`.

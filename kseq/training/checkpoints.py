@@ -62,31 +62,30 @@ class Checkpoints(keras.callbacks.Callback):
     On SIGTERM, Ctrl-C and SIGHUP (a closed terminal, unless `nohup` ignores it)
     the step is finished, `last` saved and the process ended with exit code 143,
     130 or 129; a second SIGTERM or Ctrl-C stops at once. During a validation,
-    before which all was saved, the process ends at once. In a cluster all
-    machines end after the same step, the tenth, twentieth and so on of an
-    epoch, when one of them gets a signal, and the value of the chief is
-    monitored.
+    the process ends at once, because the state was saved before. If one machine
+    of a cluster gets a signal, all machines end after the same step, a multiple
+    of ten within the epoch. The monitored value is that of the chief.
 
     It must be the last callback, and `fit` needs `steps_per_epoch` and a data
-    set that repeats: Keras then keeps one iterator over all epochs. See
-    `kseq.training.fit`, which does both.
+    set that repeats: Keras then keeps one iterator over all epochs.
+    `kseq.training.fit` does both.
 
     The position in the data is one integer. The data sets of `kseq.data` start
-    at any position at once, also on a different number of devices. Of any other
-    data set the batches that were already used are read again and skipped,
-    which finds the same position if the data are deterministic.
+    at any position immediately, even on a different number of devices. With any
+    other data set, the batches that were already used are read again and
+    skipped, which finds the same position if the data are deterministic.
 
     Args:
         run: `RunDirectory`.
         monitor: name of the value in the logs that should improve; None for
-            no `best`. One of training, such as "loss", is a mean over the
+            no `best`. A training value, such as "loss", is a mean over the
             steps of an epoch since the run was resumed.
         mode: "max" or "min".
         keep: int, number of the last states to keep; at least 1. States
             within an epoch do not count: the newest of them is kept until the
             next one is written.
         patience: int or None. Training ends after this number of epochs without
-            improvement, counted across interruptions; 0 and None: it does not.
+            improvement, counted across interruptions; 0 and None: never.
         save_every: float or None, minutes after which `last` is saved within
             an epoch.
         keep_best: int, number of the best weights to keep in `top`, see

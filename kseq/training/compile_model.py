@@ -7,7 +7,7 @@ from kseq.training.optimizer import build_optimizer
 def compile_model(model, config, **adam_options):
     """Compiles the model of a recipe as its options say.
 
-    It is this, for a recipe that can start from another run:
+    For a recipe that can start from another run, it is equivalent to:
 
         freeze(model, config.freeze, config.lora)
         model.compile(

@@ -35,11 +35,11 @@ def export_and_test(
             `kseq.runs.save_average`: this average is exported. By default the
             weights of the best validation are.
         average_of: "last" or "best", which checkpoints are averaged.
-        tests_export: bool; if False, the predictor is that of the run, for an
+        tests_export: bool; if False, the predictor of the run is tested, for an
             evaluation that needs more than an export serves.
-        calibrate_on: examples like those of the test, to which the
-            temperature of the probabilities is fitted; None: it is 1. For
-            labels and tags.
+        calibrate_on: examples of the same form as the test examples, to which
+            the temperature of the probabilities is fitted, for labels and
+            tags; None for a temperature of 1.
     """
     if average:
         save_average(run, **{average_of: average})

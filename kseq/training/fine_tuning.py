@@ -52,9 +52,9 @@ _MATRICES = ("kernel", "recurrent_kernel", "direction")
 class FineTuning:
     """Starts a run from the weights and the tokenizer of another run.
 
-    The best weights of the other run are copied. Its tokenizer is kept,
-    or a new one is trained; then the embeddings and output weights of shared
-    pieces are copied. In the same way a classifier with other labels keeps the
+    The best weights of the other run are copied. Its tokenizer is kept, or a
+    new one is trained; then the embeddings and output weights of shared pieces
+    are copied. In the same way a classifier with different labels keeps the
     output weights of shared labels, and a tagger those of shared tags. New
     pieces, labels and tags keep their initial values. Optimizer, schedule and
     moving averages restart.

@@ -25,13 +25,13 @@ _WEIGHTS = tf.TensorSpec((None,), tf.float32)
 def fit_ngrams(run, classifier, batches, corpus):
     """Fits the bag of n-grams of a classifier of documents, if it has one.
 
-    It is a linear model of the n-grams that a document has, each multiplied by
-    the log of how much more frequent it is in a class than in the others. It
-    reads n-grams that several documents have, and of those with the same hash
-    the most frequent one. Stochastic gradient descent minimizes the
-    cross-entropy, until that of the documents held out has not fallen for two
+    It is a linear model of the n-grams of a document, each multiplied by the
+    log ratio of its frequency in a class to that in the others. It reads
+    n-grams that occur in several documents, and of those with the same hash
+    only the most frequent one. Stochastic gradient descent minimizes the
+    cross-entropy, until that of the held-out documents has not fallen for two
     passes; the scores with its lowest value are kept. This takes seconds, and
-    is left out if the model has a checkpoint, which holds them.
+    is skipped if the model has a checkpoint, which contains the scores.
 
     Args:
         run: `RunDirectory`.

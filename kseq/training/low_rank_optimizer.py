@@ -18,9 +18,9 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
         dA = 2 dW B',       dB = 2 A' dW
 
     The factors are variables of this optimizer, and `inner_optimizer` updates
-    them; then the change of 2 A B is added to W. So the model has no other
-    layers and weights than without LoRA, its state is that of its weights
-    and this optimizer, and at the start it is the model of W_0.
+    them; then the change of 2 A B is added to W. So the model has the same
+    layers and weights as without LoRA, its state consists of its weights and
+    the state of this optimizer, and it starts as the model with W_0.
 
     The kernel of a convolution is a matrix of N columns, its filters. A matrix
     that is not larger than its factors, and a vector, is updated by

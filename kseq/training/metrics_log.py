@@ -33,12 +33,12 @@ class MetricsLog(keras.callbacks.Callback):
 
     Every `every` steps, and at the last of an epoch: loss, perplexity,
     accuracy, gradient norm and padding over the steps since then alone, the
-    learning rate, and tokens per second of training time, which are those that
-    `ExactModel` counts, and `waiting_for_data`, the share of that time in
-    which steps waited for their batches. At the end of an epoch: every `val_`
-    number in the logs, so it must come after the callbacks that measure them.
-    On a GPU, `gpu_memory` of each line is the peak so far, in GB. If standard
-    output is not a terminal, each is also printed there as a line.
+    learning rate, and tokens (as counted by `ExactModel`) per second of
+    training time, and `waiting_for_data`, the fraction of this time for which
+    steps waited for their batches. At the end of an epoch: every `val_` number
+    in the logs, so it must come after the callbacks that measure them. On a
+    GPU, `gpu_memory` of each line is the peak so far, in GB. If standard output
+    is not a terminal, each is also printed there as a line.
 
     TensorBoard shows training and validation as two runs with the same tags,
     in one chart. There `loss` is without label smoothing in both;

@@ -21,7 +21,7 @@ _STEPS_PER_EPOCH = 250  # after which it is saved
 def pretrain(
     run, model, batches, steps, *, learning_rate=0.003, warmup_steps=100
 ):
-    """Trains a model on text without labels or pairs, before its training.
+    """Trains a model on text without labels or pairs, before its main training.
 
     The embedding of a classifier, and its recurrent layer over pieces or the
     blocks of its Transformer, learn to predict pieces, by

@@ -15,9 +15,9 @@ _SMALL = 100_000  # pairs
 def start_run(config):
     """Starts the run of a recipe or resumes it, and seeds all random numbers.
 
-    Patience, batch sizes, the time between two checkpoints, trackers and
-    calibration may differ from those of a run that resumes, and steps, unless
-    its learning rates depend on them.
+    When a run resumes, patience, batch sizes, the time between two checkpoints,
+    trackers and calibration may have changed, and so may the steps, unless the
+    learning rates depend on them.
 
     Args:
         config: dataclass instance, see
@@ -52,8 +52,8 @@ def start_run(config):
 def choose_dropout(run, config, corpus, small=0.3):
     """Sets `dropout`, if it is None, by the number of training pairs.
 
-    In the same number of steps a small corpus is read more often than a large
-    one, and needs more dropout. Above 100,000 pairs the rate is 0.1.
+    In the same number of steps, a small corpus is read more often than a large
+    one, and so needs more dropout. Above 100,000 pairs the rate is 0.1.
 
     Args:
         run: `RunDirectory`, which writes it into its config.
