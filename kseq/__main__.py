@@ -444,6 +444,7 @@ def _add_more_runs(command, name="ensemble", nargs="*"):
         name,
         type=model(run_path),
         nargs=nargs,
+        default=(),  # otherwise argparse calls it required
         metavar="RUN",
         help="more runs, to form an ensemble: the probabilities of all models "
         "are averaged",

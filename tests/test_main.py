@@ -166,6 +166,7 @@ def test_output_that_cannot_be_written(command, code, lines):
         ("train classify --columns a", "--columns: expected 2 arguments"),
         ("train lstm --vocab-size 2000000000", "from 1 to 1000000"),
         ("check", "the following arguments are required: FILE"),
+        ("predict", "the following arguments are required: PATH\n"),
         ("predict --prefix recipes a", "'recipes' is a directory; give"),
         ("predict --prefix /dev/null a", "'/dev/null' is a pipe or a device"),
     ],
