@@ -40,10 +40,14 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
         self._readers = collections.deque()  # (since when, its timeout)
 
     async def intercept_service(self, continuation, handler_call_details):
+        method = handler_call_details.method
         handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming:
+        if handler is None:
+            unknown = RequestError("Method not found!", "UNIMPLEMENTED")
+            return self._refusing(method, unknown)
+        if handler.request_streaming:
             return handler
-        name = handler_call_details.method.rpartition("/")[2]
+        name = method.rpartition("/")[2]
 
         async def read(context, hold):
             request = refused = None
@@ -76,6 +80,14 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
         return grpc.stream_unary_rpc_method_handler(
             answer, response_serializer=handler.response_serializer
         )
+
+    def _refusing(self, name, error):
+        """The handler of a call whose message is not read."""
+
+        async def answer(_, context):
+            await self.refuse(context, name, error)
+
+        return grpc.stream_unary_rpc_method_handler(answer)
 
     async def _read(self, context, handler, hold):
         """The request of a call."""

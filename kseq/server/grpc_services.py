@@ -141,6 +141,7 @@ async def _logged(services, name, request, context):
     """
     start, status, sizes = time.perf_counter(), "CANCELLED", []
     _VERSION_FOUND.set(None)
+    client = _client(context)  # which is not known once it has left
     sent = dict(context.invocation_metadata() or ()).get("x-request-id")
     request_id = request_id_of(sent)
     context.set_trailing_metadata((("x-request-id", request_id),))
@@ -161,7 +162,7 @@ async def _logged(services, name, request, context):
                 model=services.known_model(request),
                 version=_VERSION_FOUND.get(),
                 request_id=request_id,
-                client=_client(context),
+                client=client,
                 method="gRPC",
                 path=name,
                 status=status,

@@ -130,6 +130,7 @@ def test_who_leaves_leaves_the_queue(store, open_grpc, held):
         held.set()
         assert [score_of(answer.result()) for answer in answers] == [5, 5]
         wait_for(lambda: len(records) == 4)
+    assert {record["client"] for record in records} == {"127.0.0.1"}
     *gone, third, fourth = sorted(
         (record["status"] for record in records), key="OK".__eq__
     )
@@ -230,6 +231,23 @@ def test_log(store, open_grpc, asked, model, status):
         "status": status,
         "bytes": size,
     }
+
+
+@pytest.mark.parametrize("method", ["/a.Service/Method", "/x", "/" + 300 * "x"])
+def test_unknown_methods_are_in_the_log(store, open_grpc, method):
+    records = []
+    with open_grpc(store, log=records.append) as client:
+        id_sent = (("x-request-id", "trace-7"),)
+        with pytest.raises(grpc.RpcError) as raised:
+            client.channel.unary_unary(method)(b"secret", 20, id_sent)
+        client.stop(1)
+    assert raised.value.code().name == "UNIMPLEMENTED"
+    assert raised.value.details() == "Method not found!"
+    (record,) = records
+    assert record["path"] == method[:200]
+    assert record["request_id"] == "trace-7"
+    assert record["client"] == "127.0.0.1"
+    assert record["status"] == "UNIMPLEMENTED"
 
 
 def test_the_id_of_a_request(store, open_grpc):
