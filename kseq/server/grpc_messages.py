@@ -12,11 +12,14 @@ from kseq.server.request_error import RequestError
 _READERS = 4  # messages that are read at once, or more if they are small:
 _READ = 64 * 2**20  # bytes of them together
 _PACE = 5.0  # seconds for a message that others wait for
+_CALLS = 512  # at once; more of them are refused
 _COPIES = 4  # of a message: its bytes, its objects, and their arrays
 
 
 class GrpcMessages(grpc.aio.ServerInterceptor):
-    """Reads few messages at once, and counts their bytes before decoding.
+    """Refuses calls that are unknown or too many, and reads messages.
+
+    Few messages are read at once, and their bytes are counted before decoding.
 
     gRPC reads the whole message of a unary call before it can be refused.
     Therefore the server treats each call as a stream, and reads its only
@@ -29,13 +32,17 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
         client: callable of a context, the address of its client.
         refuse: coroutine function of a context, the name of a method and a
             `RequestError`.
+        probe: str, the method that is answered even if there are too many
+            calls.
     """
 
-    def __init__(self, memory, limit, timeout, client, refuse):
+    def __init__(self, memory, limit, timeout, client, refuse, probe):
         self.memory = memory
         self.timeout = timeout
         self.client = client
         self.refuse = refuse
+        self.probe = probe
+        self._calls = 0
         self._free = asyncio.Semaphore(max(_READERS, _READ // limit))
         self._readers = collections.deque()  # (since when, its timeout)
 
@@ -48,6 +55,10 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
         if handler.request_streaming:
             return handler
         name = method.rpartition("/")[2]
+        if self._calls >= _CALLS and method != self.probe:
+            return self._refusing(
+                name, RequestError("Too many calls", "RESOURCE_EXHAUSTED")
+            )
 
         async def read(context, hold):
             request = refused = None
@@ -60,12 +71,12 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
             return request
 
         async def answer(_, context):
-            with self.memory.hold(self.client(context)) as hold:
+            with self._call(context) as hold:
                 request = await read(context, hold)
                 return await handler.unary_unary(request, context)
 
         async def answer_in_parts(_, context):
-            with self.memory.hold(self.client(context)) as hold:
+            with self._call(context) as hold:
                 request = await read(context, hold)
                 responses = handler.unary_stream(request, context)
                 async with contextlib.aclosing(responses):
@@ -88,6 +99,16 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
             await self.refuse(context, name, error)
 
         return grpc.stream_unary_rpc_method_handler(answer)
+
+    @contextlib.contextmanager
+    def _call(self, context):
+        """Counts a call, and gives the callable that holds its memory."""
+        self._calls += 1
+        try:
+            with self.memory.hold(self.client(context)) as hold:
+                yield hold
+        finally:
+            self._calls -= 1
 
     async def _read(self, context, handler, hold):
         """The request of a call."""

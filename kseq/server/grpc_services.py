@@ -1,7 +1,7 @@
-"""TensorFlow Serving's gRPC services, and one that streams.
+"""TensorFlow Serving's gRPC services, one that streams, and one for probes.
 
 Reference: TensorFlow Serving 2.20, its protos and the sources of its model
-server.
+server; the gRPC health checking protocol.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import grpc
 import numpy as np
+from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 from tensorflow_serving.apis import (
     get_model_metadata_pb2 as metadata_pb2,
 )
@@ -30,13 +31,25 @@ from kseq.server import proto_requests
 from kseq.server.access_record import access_record, request_id_of
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.grpc_messages import GrpcMessages
+from kseq.server.model_descriptions import readiness
 from kseq.server.request_error import RequestError
 from kseq.server.streamed_answer import streamed_answer
 
 # TensorFlow Serving has no method that answers in parts.
 STREAMING_SERVICE = "kseq.PredictionService"
+# What a probe asks for: Kubernetes' names, and those of the services.
+_LIVENESS = "liveness"
+_READINESS = {
+    "",
+    "readiness",
+    "tensorflow.serving.PredictionService",
+    "tensorflow.serving.ModelService",
+    STREAMING_SERVICE,
+}
+_SERVING, _NOT_SERVING = 1, 2
 _DEFINITIONS = "signature_def"
-_CALLS = 512  # at once; more of them are refused
+_HEALTH_SERVICE = "grpc.health.v1.Health"
+_ANY_CALLS = 1024  # at once; above it, none is read or logged
 _INT32 = 2**31 - 1  # what an option of gRPC can be
 _VERSION_FOUND = contextvars.ContextVar("version")  # of a call
 _LOGGER = logging.getLogger(__name__)
@@ -50,6 +63,7 @@ def grpc_server(
     timeout=30.0,
     memory=None,
     log=None,
+    unready=lambda: "",
     shares_port=False,
 ):
     """The server of all services, without a port.
@@ -62,6 +76,8 @@ def grpc_server(
             earlier deadline.
         memory: `BodyMemory`; see `RestApp` for the default.
         log: callable of a dict for each request, without its text.
+        unready: callable that returns why the server must not get requests,
+            or "".
         shares_port: bool, whether other processes of the user may listen at its
             port, which all share it; otherwise a port in use is an error.
 
@@ -71,9 +87,16 @@ def grpc_server(
     # gRPC prints a traceback for each invalid message.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
     memory = memory or BodyMemory(request_memory(body_limit))
-    services = _Services(store, batcher, body_limit, timeout, memory, log)
+    services = _Services(
+        store, batcher, body_limit, timeout, memory, log, unready
+    )
     messages = GrpcMessages(
-        memory, body_limit, timeout, _client, services.refuse
+        memory,
+        body_limit,
+        timeout,
+        _client,
+        services.refuse,
+        probe=f"/{_HEALTH_SERVICE}/Check",
     )
     server = grpc.aio.server(
         interceptors=[messages],
@@ -84,7 +107,7 @@ def grpc_server(
             # Messages that are not requested stay with the client.
             ("grpc.http2.bdp_probe", 0),
         ],
-        maximum_concurrent_rpcs=_CALLS,
+        maximum_concurrent_rpcs=_ANY_CALLS,
     )
     prediction_service.add_PredictionServiceServicer_to_server(services, server)
     model_service.add_ModelServiceServicer_to_server(services, server)
@@ -93,13 +116,18 @@ def grpc_server(
         request_deserializer=PredictRequest.FromString,
         response_serializer=PredictResponse.SerializeToString,
     )
-    server.add_generic_rpc_handlers(
-        [
-            grpc.method_handlers_generic_handler(
-                STREAMING_SERVICE, {"PredictStreamed": streamed}
-            )
-        ]
+    checked = grpc.unary_unary_rpc_method_handler(
+        services.Check,
+        # They have the same field as the messages of the health service.
+        request_deserializer=StringValue.FromString,
+        response_serializer=Int32Value.SerializeToString,
     )
+    for service, methods in (
+        (STREAMING_SERVICE, {"PredictStreamed": streamed}),
+        (_HEALTH_SERVICE, {"Check": checked}),
+    ):
+        handler = grpc.method_handlers_generic_handler(service, methods)
+        server.add_generic_rpc_handlers([handler])
     return server
 
 
@@ -175,13 +203,16 @@ class _Services(
     prediction_service.PredictionServiceServicer,
     model_service.ModelServiceServicer,
 ):
-    def __init__(self, store, batcher, body_limit, timeout, memory, log):
+    def __init__(
+        self, store, batcher, body_limit, timeout, memory, log, unready
+    ):
         self.store = store
         self.batcher = batcher
         self.body_limit = body_limit
         self.timeout = timeout
         self.memory = memory
         self.log = log or (lambda record: None)
+        self.unready = unready
 
     def known_model(self, request):
         spec = getattr(request, "model_spec", None)  # some have none
@@ -283,6 +314,18 @@ class _Services(
                 },
             )
         return response
+
+    @_call
+    async def Check(self, request, context):  # noqa: N802
+        """Answers a probe as `/healthz` for "liveness", or as `/readyz`."""
+        if request.value == _LIVENESS:
+            is_well = self.store.is_ready
+        elif request.value in _READINESS:
+            models = self.store.readiness()
+            is_well, _ = readiness(models, self.unready())
+        else:
+            raise RequestError("Unknown service", "NOT_FOUND")
+        return Int32Value(value=_SERVING if is_well else _NOT_SERVING)
 
     def _find(self, request):
         servable = self.store.find(*_model(request))

@@ -133,13 +133,13 @@ def serve(store, listening, options, clean_up=lambda: None, worker=None):
         "timeout": options.timeout,
         "memory": memory,
         "log": _log(metrics, options.access_log),
+        "unready": lambda: _unready(server, worker),
     }
     app = RestApp(
         store,
         batcher,
         hosts=("localhost", *options.allow_host, options.host),
         metrics=shared and shared.text,
-        unready=lambda: _unready(server, worker),
         **limits,
     )
     make_grpc = None
