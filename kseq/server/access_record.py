@@ -5,6 +5,7 @@ import re
 import time
 import uuid
 
+MALFORMED = "kseq.malformed"  # in the state of a request whose body breaks off
 # Of a text of the client. A record is shorter than 4 KiB as JSON, which a pipe
 # takes as a whole, whoever else writes to it.
 _LONGEST = 200

@@ -7,7 +7,11 @@ import h11
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kseq.server.access_record import access_record, request_id_of
+from kseq.server.access_record import (
+    MALFORMED,
+    access_record,
+    request_id_of,
+)
 
 _FULL = b'{"error": "Too many connections"}'
 _PATIENCE = 20.0  # seconds
@@ -68,6 +72,7 @@ class HttpProtocol(H11Protocol):
         """Reports a malformed request, even in the middle of its body."""
         was_idle = self._is_idle()
         if not was_idle:
+            self.cycle.scope["state"][MALFORMED] = True  # for the log
             self.cycle.disconnected = True  # it must not answer, too
             self.cycle.message_event.set()
         try:

@@ -13,7 +13,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from kseq.files.model_path import version_number
-from kseq.server.access_record import access_record, request_id_of
+from kseq.server.access_record import (
+    MALFORMED,
+    access_record,
+    request_id_of,
+)
 from kseq.server.allowed_hosts import AllowedHosts
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.event_stream import EventStream, event, unless_disconnected
@@ -142,7 +146,8 @@ class RestApp:
     def _log(self, scope, response, start, request_id):
         if self.log is None:
             return
-        status, size = 499, 0
+        is_malformed = MALFORMED in scope.get("state", ())
+        status, size = (400 if is_malformed else 499), 0
         if isinstance(response, EventStream):
             status, size = response.status, response.size
         elif response is not None:

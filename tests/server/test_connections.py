@@ -365,6 +365,34 @@ def test_malformed_requests_are_in_the_log(open_server, connect, data):
     assert len(records) == 1 + data.startswith(b"GET /readyz")
 
 
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [
+        (b"x\r\n", 400),
+        (b'5\r\n{"insx\r\n', 400),
+        (b'5\r\n{"ins\r\n-1\r\n', 400),
+        (b'5\r\n{"in', 499),
+    ],
+)
+@pytest.mark.parametrize("host", [b"", b"http://localhost"])
+def test_bodies_that_break_off_are_in_the_log(
+    open_server, connect, rest, status, host
+):
+    records = []
+    server = open_server(log=records.append)
+    head = b"POST %s/v1/models/many:predict HTTP/1.1\r\nHost: localhost\r\n"
+    head += b"Transfer-Encoding: chunked\r\n\r\n"
+    connection = connect(server, head % host)
+    time.sleep(0.1)
+    connection.sendall(rest)
+    if status == 499:
+        connection.close()
+    wait_for(lambda: records)
+    (found,) = records
+    assert found["status"] == status
+    assert found["model"] == "many"
+
+
 @pytest.mark.parametrize("is_gzip", [False, True], ids=["plain", "gzip"])
 def test_bodies_that_are_too_large_together(
     open_server, connect, held, is_gzip
