@@ -22,8 +22,11 @@ from kseq.data import read_lines
 from kseq.data.files.text_files import BYTE_ORDER_MARK, refuse_utf_16
 from kseq.data.files.url_files import copy_urls
 from kseq.files.model_path import is_run
+from kseq.serving.answer_markup import count_sentences
 from kseq.terminal import BREAKS, progress, single_line
 from kseq.user_error import UserError
+
+_SHOWN = 60  # characters of a sentence in a message
 
 
 def run(options):
@@ -128,9 +131,19 @@ def _answer_markup(predictor):
     refuse_utf_16("Standard input", data)
     warn_of_invalid("Standard input", count_invalid(data.split(b"\n")))
     document = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
-    with progress("Predicting", unit="sentences") as advance:
-        [answer] = predictor.markup([document], advance)
+    total = count_sentences(document)
+    with progress("Predicting", total, "sentences") as advance:
+        [answer] = predictor.markup([document], advance, _warn_of_cut)
     _write(answer)
+
+
+def _warn_of_cut(sentence):
+    """Says on standard error which sentence of a document is too long."""
+    print(
+        "A sentence is too long; its end was left out: "
+        f"{single_line(sentence[:_SHOWN])}...",
+        file=sys.stderr,
+    )
 
 
 def _stream(predictor, given):

@@ -2,7 +2,7 @@
 
 import bisect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ def answer_markup(
     predictor: "GeneratorPredictor",
     documents: Sequence[str],
     progress: Progress | None = None,
+    cut: Callable[[str], object] = lambda sentence: None,
 ) -> list[str]:
     """See `GeneratorPredictor.markup`."""
     split = [split_markup(_decoded(document)) for document in documents]
@@ -32,7 +33,7 @@ def answer_markup(
         part for parts in split for part in parts if not isinstance(part, str)
     ]
     answered: Iterator[str] = iter(
-        _answered(predictor, marked, progress) if marked else []
+        _answered(predictor, marked, progress, cut) if marked else []
     )
     return [
         "".join(
@@ -42,7 +43,19 @@ def answer_markup(
     ]
 
 
-def _answered(predictor, marked, progress) -> list[str]:
+def count_sentences(document: str) -> int:
+    """How many sentences of a document are answered."""
+    from kseq.data import split_paragraphs  # imports tensorflow_text
+
+    texts = [
+        _encoded(part.text)
+        for part in split_markup(document)
+        if not isinstance(part, str)
+    ]
+    return len(split_paragraphs(texts).sentences) if texts else 0
+
+
+def _answered(predictor, marked, progress, cut) -> list[str]:
     """The answers to some `MarkedText`, with their elements."""
     from kseq.data import split_paragraphs  # imports tensorflow_text
 
@@ -60,6 +73,9 @@ def _answered(predictor, marked, progress) -> list[str]:
         )
     ]
     answers = _answers(predictor, sentences, have_tags, progress)
+    for sentence, answer in zip(sentences, answers, strict=True):
+        if answer.truncated:
+            cut(sentence)
     outputs = [answer.hypotheses[0].text for answer in answers]
     joined = found.joined(list(map(_encoded, outputs))).numpy()
     joined = [text.decode() for text in joined]

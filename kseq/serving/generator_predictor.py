@@ -1,7 +1,7 @@
 """Texts from Python lists: a generator without tensors."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,7 +202,10 @@ class GeneratorPredictor:
         ]
 
     def markup(
-        self, documents: list[str], progress: Progress | None = None
+        self,
+        documents: list[str],
+        progress: Progress | None = None,
+        cut: Callable[[str], object] = lambda sentence: None,
     ) -> list[str]:
         """HTML or XML documents whose texts are answered, with all tags.
 
@@ -213,6 +216,8 @@ class GeneratorPredictor:
         Args:
             documents: list of str, which may be parts of documents.
             progress: see `paragraphs`.
+            cut: callable of each sentence that is too long for the model, so
+                that its end was left out.
 
         Returns:
             list of str.
@@ -225,7 +230,7 @@ class GeneratorPredictor:
 
         self._check_attention()
         check_texts(documents=documents)
-        return answer_markup(self, documents, progress)
+        return answer_markup(self, documents, progress, cut)
 
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
         """The scores of given answers, a list of float.

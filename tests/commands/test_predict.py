@@ -277,6 +277,10 @@ def test_tags_are_kept(run, export, predict, refused, tmp_path):
     assert tags.sub("", answer).split() == " ".join(texts).split()
     _, notes = predict(run, b"<p>a\n\xfc</p>\n", "--markup")
     assert "1 line is not valid UTF-8" in notes
+    long = "a b c " * 3000
+    _, notes = predict(run, f"<p>{long}</p> <b>a</b>".encode(), "--markup")
+    (note,) = notes.splitlines()
+    assert "sentence is too long" in note and long[:60] in note
     assert predict(run, b"", "--markup")[0] == [""]
     assert predict(run, b" <p>\n", "--markup")[0] == [" <p>"]
     message = refused("predict", run, "--markup", "--n-best", "2")

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data.text.markup import Word
-from kseq.serving.answer_markup import aligned_words
+from kseq.serving.answer_markup import aligned_words, count_sentences
 from kseq.serving.attention import Attention
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.user_error import ArgumentError
@@ -97,3 +97,11 @@ def test_what_is_no_text_is_refused(searches, answer):
 def test_bytes_are_text(searches):
     predictor = searches[1]
     assert predictor.markup([b"<b>red</b> dog"]) == ["<b>red</b> dog"]
+
+
+def test_progress_has_the_number_of_sentences(searches):
+    document = "<p>red <b>dog</b>. A cat.</p> <!-- no --> <p>no tags</p>"
+    done = []
+    searches[1].markup([document], done.append)
+    assert count_sentences(document) == sum(done) == 3
+    assert count_sentences("<p> </p>") == 0
