@@ -79,6 +79,11 @@ class ExactModel(keras.Model):
     whose update mixed_float16 skips. `training.Checkpoints` restores it.
     `seconds_waiting` is the time in which these steps waited for their batch.
 
+    `copy.deepcopy(model)` copies all of it, `type(model).from_config(
+    model.get_config())` all but the weights and what `compile` got.
+    `keras.models.clone_model` makes a plain `Functional` of a subclass, without
+    its loss and training step.
+
     Training needs the TensorFlow backend.
 
     Args:

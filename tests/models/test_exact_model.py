@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import re
 import time
 
@@ -394,6 +395,19 @@ def test_a_saved_model_resumes_training(tmp_path):
     for one in (model, loaded):
         one.fit(dataset([6]), verbose=0, shuffle=False)
     assert_all_close(model.get_weights(), loaded.get_weights())
+
+
+def test_a_copy_is_trained_as_the_model():
+    model = same_start(tiny_model())
+    model.compile("adam", label_smoothing=0.1, clip_norm=1.0)
+    model.fit(dataset([4]), verbose=0, shuffle=False)
+    clone = copy.deepcopy(model)
+    for each in (model, clone):
+        each.fit(dataset([4]), verbose=0, shuffle=False)
+    for found, expected in zip(
+        clone.get_weights(), model.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
