@@ -49,6 +49,10 @@ _MOST_COLUMNS = 60  # of a notice: a second line could not be removed
 _LIBRARIES = {"tensorflow", "keras", "importlib", "weakref", "_weakrefset"}
 _PATIENCE = 15  # seconds, half of what schedulers wait before they kill
 
+# Held while standard error is redirected: a second thread would find, and put
+# back, what the first one has made of it.
+_redirecting = threading.RLock()
+
 _pending = None  # the signal that waits for the end of a call
 
 
@@ -158,13 +162,14 @@ def _run_operations_on_one_processor(tensorflow):
 def quiet_stderr(notice=""):
     """Hides TensorFlow's start-up lines; others are printed at the end.
 
+    One thread at a time: a second one waits until the first has finished.
     Without standard error, or a temporary directory, nothing is hidden.
 
     Args:
         notice: str, shown meanwhile if standard error is a terminal, with
             another dot each second.
     """
-    with contextlib.ExitStack() as files:
+    with _redirecting, contextlib.ExitStack() as files:
         try:
             kept = os.dup(2)
             files.callback(os.close, kept)

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 
@@ -75,6 +76,32 @@ def test_start_up_lines_are_dropped_and_warnings_are_kept(capfd):
         for lines in itertools.zip_longest(hidden, kept, fillvalue=b""):
             os.write(2, b"".join(lines))
     assert capfd.readouterr().err.encode() == WARNINGS
+
+
+def test_threads_that_hide_lines_leave_standard_error(capfd):
+    """Each would put back what it has found, and the second one the hidden."""
+    is_hidden, is_over, second_began = (threading.Event() for _ in range(3))
+
+    def hide_first():
+        with quiet_stderr():
+            is_hidden.set()
+            assert is_over.wait(20)
+
+    def hide_second():
+        with quiet_stderr():
+            second_began.set()
+            first.join(20)
+
+    first = threading.Thread(target=hide_first)
+    second = threading.Thread(target=hide_second)
+    first.start()
+    assert is_hidden.wait(20)
+    second.start()
+    second_began.wait(0.2)
+    is_over.set()
+    second.join(20)
+    os.write(2, b"shown")
+    assert capfd.readouterr().err == "shown"
 
 
 def test_a_fresh_process_starts_silently_and_keeps_freed_memory():
