@@ -41,6 +41,26 @@ def device_strategy():
     return tf.distribute.get_strategy()
 
 
+def check_not_forked():
+    """Raises UserError in a process forked from one that called this before.
+
+    There, the first operation of TensorFlow waits forever for a thread that
+    exists only in the other process.
+    """
+    if os.getpid() != _process():
+        raise UserError(
+            "This process was forked from one that had loaded a model, and "
+            "TensorFlow does not work after a fork. Load the model in each "
+            "process after the fork: gunicorn without --preload does so. Or "
+            'start processes with multiprocessing.get_context("spawn").'
+        )
+
+
+@functools.cache
+def _process():
+    return os.getpid()
+
+
 def has_gpu():
     """Whether TensorFlow computes on a GPU here."""
     return bool(tf.config.list_logical_devices("GPU"))

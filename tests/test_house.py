@@ -121,6 +121,7 @@ ARROWS = {
         (
             "answers",
             "data",
+            "devices",
             "files",
             "lazy_package",
             "models",

@@ -78,6 +78,9 @@ def load(
         raise UserError("An ensemble is of different runs; one is given twice.")
     if "tensorflow" not in sys.modules:
         start_tensorflow()
+    from kseq.devices import check_not_forked  # imports TensorFlow
+
+    check_not_forked()
     if is_run(path):
         from kseq.loading.load_run import load_run  # imports all model code
         from kseq.serving import ensemble

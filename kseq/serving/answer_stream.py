@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from kseq.devices import check_not_forked
 from kseq.serving.answer import Answer, answer_of
 from kseq.serving.predict_batches import (
     Signatures,
@@ -52,6 +53,7 @@ class AnswerStream:
         if self.answer is not None:
             yield self.answer.hypotheses[0].text
             return
+        check_not_forked()
         inputs = {name: to_tensor(each) for name, each in self.columns.items()}
         started = self.signatures[STREAM_START](**inputs)
         state, one = state_of(started), tf.constant([1])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kseq.devices import check_not_forked
 from kseq.serving.answer import Answer, Hypothesis, answer_of, rounded
 from kseq.serving.answer_stream import STREAM_START, AnswerStream
 from kseq.serving.attention import (
@@ -181,6 +182,7 @@ class GeneratorPredictor:
         """
         from kseq.data import split_paragraphs  # imports tensorflow_text
 
+        check_not_forked()
         check_texts(texts=texts)
         if not len(texts):
             return []
@@ -228,6 +230,7 @@ class GeneratorPredictor:
         """
         from kseq.serving.answer_markup import answer_markup  # few need it
 
+        check_not_forked()
         self._check_attention()
         check_texts(documents=documents)
         return answer_markup(self, documents, progress, cut)

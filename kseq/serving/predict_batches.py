@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kseq.devices import has_gpu
+from kseq.devices import check_not_forked, has_gpu
 from kseq.user_error import ArgumentError, UserError, check_integers
 
 _AT_ONCE = 2  # batches: the small operations of one leave processors idle
@@ -58,6 +58,7 @@ def predict_batches(
         ValueError: if the columns are not lists of the same length, a value
             is not what the signature takes, or the batch size is not positive.
     """
+    check_not_forked()
     check_integers(batch_size=batch_size, optional=True)
     if name not in signatures:
         raise UserError(

@@ -65,6 +65,24 @@ def test_a_wrong_path_does_without_tensorflow(tmp_path, exports):
         assert "\nkseq.user_error.UserError: " in done.stderr
 
 
+def test_a_forked_process_does_not_wait_for_ever(
+    translators, labellers, exports, monkeypatch
+):
+    calls = [
+        lambda: kseq.load(exports["lstm"]),
+        lambda: translators[0](TEXTS),
+        lambda: translators[1].paragraphs(TEXTS),
+        lambda: translators[1].markup(TEXTS),
+        lambda: list(translators[1].stream("a dog")),
+        lambda: labellers[1](DOCUMENTS),
+    ]
+    number = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: number + 1)
+    for call in calls:
+        with pytest.raises(UserError, match="was forked"):
+            call()
+
+
 def in_a_new_session(program):
     return subprocess.run(
         [sys.executable, "-c", f"import sys, kseq\n{program}"],
