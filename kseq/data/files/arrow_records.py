@@ -57,17 +57,22 @@ def arrow_records(
 def _parquet_batches(path, keys):
     from pyarrow import parquet
 
-    from kseq.data.files.arrow_sizes import check_columns, small_parts
+    from kseq.data.files.arrow_sizes import rows_together, small_parts
 
     # In small parts: a row group can have a million rows.
     with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
         schema = file.schema_arrow
         wanted = [name for name in schema.names if _is_wanted(name, keys)]
-        check_columns(file.metadata, wanted)
-        for batch in file.iter_batches(
-            _ROWS, columns=wanted, use_threads=False
-        ):
+        rows = rows_together(path, file.metadata, wanted, most=_ROWS)
+        missing = file.metadata.num_rows
+        for batch in file.iter_batches(rows, columns=wanted, use_threads=False):
+            missing -= batch.num_rows
             yield from ((schema, part) for part in small_parts(batch))
+        if missing:  # a damaged page ends a column without an error
+            raise ValueError(
+                f"it has {file.metadata.num_rows - missing} of "
+                f"{file.metadata.num_rows} rows"
+            )
 
 
 def _arrow_batches(path, keys):

@@ -4,15 +4,18 @@ A file of a few bytes can have billions of values: nulls take no space, equal
 values are stored once, and the items of a list are only counted.
 """
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
+
+from kseq.data.files.parquet_pages import pages
 
 _LARGEST_ROW = 2**26  # bytes and values, as of a cell of a CSV
 _MOST_ROWS = 2**24  # of a small file
 _MOST_VALUES = 2**28  # of a column in a row group of Parquet
 _PER_BYTE = 2**8  # rows, or bytes of a column
-_LARGEST_BLOCK = 2**30  # bytes of the rows that are decoded together
+_LARGEST_BLOCK = 2**28  # bytes of the rows that are decoded together
 _VIEW = 4  # numbers of a view of a string, of which the first is its length
 
 
@@ -22,38 +25,50 @@ def check_rows(rows: int, file_size: int):
         raise ValueError(f"it has {rows} rows in {file_size} bytes")
 
 
-def check_columns(metadata, names):
-    """Raises ValueError if columns of a Parquet file expand too much.
+def rows_together(path: str, metadata, names, most: int) -> int:
+    """How many rows of a Parquet file are decoded together, at most `most`.
+
+    A value may be as large as a page, and a page of a few bytes the same value
+    again and again.
 
     Args:
+        path: of the file.
         metadata: `pyarrow.parquet.FileMetaData`.
         names: of the columns.
+        most: int, if the values are small.
+
+    Raises:
+        ValueError: columns expand too much.
     """
     groups = list(map(metadata.row_group, range(metadata.num_row_groups)))
-    size = 0
-    for group in groups:
-        for column in map(group.column, range(group.num_columns)):
-            size += column.total_compressed_size
-            if column.path_in_schema.split(".")[0] in names:
-                _check_column(column, group.num_rows)
-    check_rows(metadata.num_rows, size)
+    check_rows(metadata.num_rows, os.path.getsize(path))
+    largest = 1
+    with open(path, "rb") as file:
+        for group in groups:
+            for column in map(group.column, range(group.num_columns)):
+                if column.path_in_schema.split(".")[0] in names:
+                    page = _largest_page(file, column, group.num_rows)
+                    largest = max(largest, page)
+    return min(max(_LARGEST_BLOCK // largest, 1), most)
 
 
-def _check_column(column, rows):
+def _largest_page(file, column, rows):
     most = min(_MOST_ROWS + 1024 * rows, _MOST_VALUES)
-    if column.num_values > most:
-        raise ValueError(
-            f"{column.path_in_schema} has {column.num_values} values in {rows} "
-            f"rows; expected at most {most}"
-        )
-    size = column.total_uncompressed_size
-    # Each of the rows may have all of it.
-    is_large = size * min(rows, 256) > _LARGEST_BLOCK
-    if is_large and size > _PER_BYTE * column.total_compressed_size:
-        raise ValueError(
-            f"{column.path_in_schema} expands from "
-            f"{column.total_compressed_size} to {size} bytes"
-        )
+    values = largest = 0
+    for page in pages(file, column):
+        values, largest = values + page.values, max(largest, page.size)
+        if values > most:
+            raise ValueError(
+                f"{column.path_in_schema} has {values} values in {rows} rows; "
+                f"expected at most {most}"
+            )
+        stored = page.compressed_size
+        if page.size > max(_LARGEST_BLOCK, _PER_BYTE * stored):
+            raise ValueError(
+                f"{column.path_in_schema} expands from {stored} to "
+                f"{page.size} bytes"
+            )
+    return largest
 
 
 def small_parts(batch) -> Iterator:

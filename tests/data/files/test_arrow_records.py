@@ -22,8 +22,10 @@ from kseq.data import (
     read_tagged_sentences,
     read_texts,
 )
-from kseq.data.files.arrow_sizes import small_parts
+from kseq.data.files import arrow_sizes
+from kseq.data.files.arrow_sizes import rows_together, small_parts
 from kseq.data.files.fingerprints import fingerprints
+from kseq.data.files.parquet_pages import pages
 from kseq.data.files.records import read_records
 from kseq.data.files.tables import kind_of
 from kseq.data.text.pair_tokenizers import PairTokenizers
@@ -295,11 +297,14 @@ def test_a_small_file_that_would_fill_the_memory(tmp_path, message):
             ),
             "has 17000000 values in 1 rows; expected at most",
         ),
-        (pyarrow.array(["x" * 2**23] * 200), "a expands from .* bytes"),
+        (pyarrow.array(["x" * 2**21] * 9), r"a expands from \d+ to 2097156 "),
     ],
     ids=["rows", "values", "bytes"],
 )
-def test_a_small_parquet_that_would_fill_the_memory(tmp_path, array, message):
+def test_a_small_parquet_that_would_fill_the_memory(
+    monkeypatch, tmp_path, array, message
+):
+    monkeypatch.setattr(arrow_sizes, "_LARGEST_BLOCK", 2**20)
     path = tmp_path / "a.parquet"
     table = pyarrow.table([array], names=["a"])
     pyarrow.parquet.write_table(
@@ -308,6 +313,49 @@ def test_a_small_parquet_that_would_fill_the_memory(tmp_path, array, message):
     assert path.stat().st_size < 300_000
     with pytest.raises(DataError, match=message):
         next(read_records(str(path)))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_one_large_value_of_many_rows_of_a_parquet(tmp_path, version):
+    path = str(tmp_path / "a.parquet")
+    values, rows = ["x" * 2**23, *"yz"], [0, 1, 2, None] * 64
+    column = pyarrow.DictionaryArray.from_arrays(rows, values)
+    table = pyarrow.table([column, rows, [[1, 2]] * 256], names=["a", "b", "c"])
+    pyarrow.parquet.write_table(
+        table,
+        path,
+        compression="zstd",
+        data_page_version=version,
+        dictionary_pagesize_limit=2**30,
+    )
+    with pyarrow.parquet.ParquetFile(path) as file:
+        for names, expected in (("abc", 31), ("bc", 256), ("", 256)):
+            found = rows_together(path, file.metadata, names, most=256)
+            assert found == expected
+        columns = map(file.metadata.row_group(0).column, range(3))
+        with open(path, "rb") as opened:
+            counts = [
+                sum(page.values for page in pages(opened, column))
+                for column in columns
+            ]
+    assert counts == [256, 256, 512]
+    assert len([*read_records(path, "b")]) == 256
+
+
+def test_damaged_pages_of_a_parquet(tmp_path):
+    """Each byte of the first headers, changed."""
+    path = tmp_path / "a.parquet"
+    table = pyarrow.table({"a": ["x", "y"] * 20})
+    pyarrow.parquet.write_table(table, path)
+    whole = path.read_bytes()
+    for place in range(4, 60):
+        for byte in (0, 12, 8, 255):
+            damaged = whole[:place] + bytes([byte]) + whole[place + 1 :]
+            path.write_bytes(damaged)
+            try:
+                assert len([*read_records(str(path))]) == 40
+            except DataError as error:
+                assert "a.parquet cannot be read as Parquet: " in str(error)
 
 
 def test_rows_are_read_together_where_they_fit_into_memory(tmp_path):
