@@ -82,31 +82,56 @@ def _arrow_batches(path, keys):
     from kseq.data.files.arrow_sizes import check_rows, small_parts
 
     with pyarrow.OSFile(path) as file:
-        is_file = file.read(6) == b"ARROW1"
-        file.seek(max(file.size() - len(_END_OF_STREAM), 0))
-        if not is_file and file.read() != _END_OF_STREAM:
-            raise ValueError("it is truncated, or not in the format of Arrow")
-        file.seek(0)
-        opened = ipc.open_file if is_file else ipc.open_stream
-        schema = opened(file).schema
-        file.seek(0)
+        start, end = _stream_of(file)
+        file.seek(start)
+        schema = ipc.open_stream(file).schema
         wanted = [
             place
             for place, name in enumerate(schema.names)
             if _is_wanted(name, keys)
         ]
-        options = ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
-        batches = opened(file, options=options)
-        if is_file:
-            numbers = range(batches.num_record_batches)
-            batches = map(batches.get_batch, numbers)
         rows = 0
-        for batch in batches:
+        for batch in _checked_batches(file, start, end, wanted):
             batch.validate(full=True)  # what is damaged can end the process
             check_rows(rows := rows + batch.num_rows, file.size())
-            for start in range(0, batch.num_rows, _ROWS):
-                parts = small_parts(batch.slice(start, _ROWS))
+            for first in range(0, batch.num_rows, _ROWS):
+                parts = small_parts(batch.slice(first, _ROWS))
                 yield from ((schema, part) for part in parts)
+
+
+def _stream_of(file):
+    """Where the stream of an open file starts and ends."""
+    size = file.size()
+    if file.read(8) == b"ARROW1\0\0":
+        file.seek(max(size - 10, 0))
+        footer, magic = file.read(4), file.read(6)
+        start, end = 8, size - 10 - int.from_bytes(footer, "little")
+        is_whole = magic == b"ARROW1"
+    else:
+        start, end, is_whole = 0, size, True
+    file.seek(max(end - len(_END_OF_STREAM), 0))
+    if not is_whole or file.read(len(_END_OF_STREAM)) != _END_OF_STREAM:
+        raise ValueError("it is truncated, or not in the format of Arrow")
+    return start, end
+
+
+def _checked_batches(file, start, end, wanted):
+    from pyarrow import ipc
+
+    from kseq.data.files.arrow_messages import check_next_batch
+
+    options = ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
+    file.seek(start)
+    batches = ipc.open_stream(file, options=options)
+    while (position := file.tell()) < end:
+        check_next_batch(file)
+        file.seek(position)
+        try:
+            yield batches.read_next_batch()
+        except StopIteration:
+            break
+    if file.tell() != end:
+        raise ValueError("it ends before the end of the file")
 
 
 def _nothing(kind):

@@ -22,7 +22,7 @@ from kseq.data import (
     read_tagged_sentences,
     read_texts,
 )
-from kseq.data.files import arrow_sizes
+from kseq.data.files import arrow_messages, arrow_sizes
 from kseq.data.files.arrow_sizes import rows_together, small_parts
 from kseq.data.files.fingerprints import fingerprints
 from kseq.data.files.parquet_pages import pages
@@ -285,6 +285,48 @@ def test_a_small_file_that_would_fill_the_memory(tmp_path, message):
     assert path.stat().st_size < 2000
     with pytest.raises(DataError, match=f"cannot be read as Arrow: {message}"):
         next(read_records(str(path)))
+
+
+def write_compressed(path, opened, array):
+    table = pyarrow.table({"a": array})
+    options = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    with opened(path, table.schema, options=options) as file:
+        file.write_table(table, max_chunksize=2)
+    return path
+
+
+@pytest.mark.parametrize("is_dictionary", [False, True])
+@pytest.mark.parametrize(
+    "opened", [pyarrow.ipc.new_stream, pyarrow.ipc.new_file]
+)
+def test_compressed_batches(monkeypatch, tmp_path, opened, is_dictionary):
+    array = pyarrow.array(["x" * 2**20, "y", None, "z", "y"])
+    if is_dictionary:
+        array = array.dictionary_encode()
+    path = str(write_compressed(tmp_path / "a.arrow", opened, array))
+    rows = [row["a"] for _, row in read_records(path)]
+    assert rows == ["x" * 2**20, "y", "", "z", "y"]
+    monkeypatch.setattr(arrow_messages, "_LARGEST_BODY", 2**20)
+    message = r"read as Arrow: \d+ bytes expand to 10\d{5}$"
+    with pytest.raises(DataError, match=message):
+        next(read_records(path))
+
+
+def test_a_damaged_compressed_batch(tmp_path):
+    path = tmp_path / "a.arrow"
+    write_compressed(path, pyarrow.ipc.new_stream, ["x" * 99, "y", None])
+    whole = path.read_bytes()
+    for place in range(100, len(whole) - 8, 5):
+        damaged = bytearray(whole)
+        damaged[place] ^= 255
+        path.write_bytes(damaged)
+        try:
+            assert len([*read_records(str(path))]) == 3
+        except DataError as error:
+            assert "a.arrow cannot be read as Arrow: " in str(error)
+    path.write_bytes(whole + whole)
+    with pytest.raises(DataError, match="ends before the end of the file"):
+        [*read_records(str(path))]
 
 
 @pytest.mark.parametrize(
