@@ -158,7 +158,10 @@ def _sizes(tables, audio) -> dict[str, int]:
 
 def _compute(prepared, tables, audio, preprocessor, resample, sizes, work):
     """The features of recordings, their files, and notes about some."""
-    media = recordings_of(tables, audio, preprocessor.sample_rate, resample)
+    media = recordings_of(
+        *(tables, audio, preprocessor.sample_rate, resample),
+        max_seconds=preprocessor.max_seconds,
+    )
     compute = functools.partial(_frames, media.path, preprocessor, resample)
     path, lines = prepared.path / "features", lines_of_names(tables)
     shape, lengths, notes = compute_features(
@@ -176,8 +179,8 @@ def _compute(prepared, tables, audio, preprocessor, resample, sizes, work):
 def _frames(path, preprocessor, resample, lines):
     """What `compute_features` calls with the recordings of a part."""
     notes = []
-    rate = preprocessor.sample_rate
-    media = open_recordings(path, lines, rate, resample, notes)
+    both = preprocessor.sample_rate, resample
+    media = open_recordings(path, lines, *both, notes, preprocessor.max_seconds)
     return *frames_of([*lines], media, preprocessor), notes
 
 

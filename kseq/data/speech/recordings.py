@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import math
 import os
 import wave
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ _FORMATS = frozenset(
         *("FLAC", "OGG", "MP3"),
     )
 )
+_MORE = 2  # seconds of a recording that is too long, and then is still
 _BLOCK = 2**20  # numbers that are decoded together
 _RATES = range(1000, 768_001)  # that are resampled
 _EXTRA = "the extra audio of kseq: pip install soundfile soxr"
@@ -35,6 +37,7 @@ def read_recording(
     sounds: bool = False,
     notes: list[str] | None = None,
     content: bytes | None = None,
+    max_seconds: float = math.inf,
 ) -> bytes:
     """A file as a WAV file of 16-bit PCM, which is decoded to check it.
 
@@ -51,6 +54,8 @@ def read_recording(
         sounds: whether silence is refused.
         notes: list to which messages about the file are added.
         content: its bytes if they are known; `path` is then for messages.
+        max_seconds: float, what a caller leaves out if it is longer: a little
+            more is decoded.
 
     Raises:
         DataError: it cannot be read or decoded, has a different sample rate, or
@@ -64,14 +69,17 @@ def read_recording(
     if not rate:
         if size in _UNFINISHED:
             audio = _finished(audio, found)
-        audio = _converted(path, audio, sample_rate if resample else None)
+        new_rate = sample_rate if resample else None
+        audio = _converted(path, audio, new_rate, max_seconds)
         found = _look_at(audio)
         rate = found.rate
-    elif resample and rate != sample_rate:
-        [samples] = wav_samples([audio])[0].numpy()
-        samples = _resampled(path, [samples], rate, sample_rate)
-        audio = _wav(path, samples, sample_rate)
-        rate = sample_rate
+    else:
+        audio = _start_of(audio, found, max_seconds)
+        if resample and rate != sample_rate:
+            [samples] = wav_samples([audio])[0].numpy()
+            samples = _resampled(path, [samples], rate, sample_rate)
+            audio = _wav(path, samples, sample_rate)
+            rate = sample_rate
     if sample_rate is not None and rate != sample_rate:
         raise DataError(
             f"{path} has {rate} samples per second; expected {sample_rate}. "
@@ -133,7 +141,16 @@ class _Bytes(io.BytesIO):
         return self.tell()
 
 
-def _converted(path, audio, sample_rate) -> bytes:
+def _start_of(audio, found, max_seconds):
+    """The same WAV file without what `max_seconds` leaves out."""
+    samples = (max_seconds + _MORE) * found.rate
+    if found.size <= samples:
+        return audio
+    size = min(found.length, len(audio) - found.start) // found.size
+    return audio[: found.start + size * int(samples)]
+
+
+def _converted(path, audio, sample_rate, max_seconds) -> bytes:
     what = f"{path} is not a readable 16-bit PCM WAV file"
     try:
         import soundfile
@@ -143,11 +160,14 @@ def _converted(path, audio, sample_rate) -> bytes:
         with soundfile.SoundFile(_Bytes(audio)) as file:
             if file.format not in _FORMATS:
                 raise DataError(f"{what}, but {file.format}.")
-            blocks, rate = _blocks(file), file.samplerate
+            rate = file.samplerate
+            blocks = _blocks(file, (max_seconds + _MORE) * rate)
             if sample_rate is not None and rate != sample_rate:
                 blocks = _resampled(path, blocks, rate, sample_rate)
                 rate = sample_rate
             return _wav(path, blocks, rate)
+    except DataError:
+        raise
     except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError):
         raise DataError(
             f"{what}, nor another recording that soundfile reads."
@@ -175,10 +195,14 @@ def _finished(audio, found) -> bytes:
     return audio[: found.start - 4] + size + audio[found.start :]
 
 
-def _blocks(file) -> Iterator[np.ndarray]:
-    """The samples of a file, the mean of its channels."""
+def _blocks(file, most) -> Iterator[np.ndarray]:
+    """The samples of a file, the mean of its channels; not many more."""
     size = max(_BLOCK // file.channels, 1)
-    while len(block := file.read(size, "float32", always_2d=True)):
+    count = 0
+    while count < most and len(
+        block := file.read(size, "float32", always_2d=True)
+    ):
+        count += len(block)
         # A broken file of floats can have any value.
         yield np.clip(np.nan_to_num(block), -1, 1).mean(axis=1)
 

@@ -1,5 +1,6 @@
 """Training, validation and test recordings with their transcripts."""
 
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -149,11 +150,15 @@ def read_speech_corpus(
         preprocessor = audio_preprocessor(
             tables, audio, resample, num_mels, max_seconds
         )
-        both = preprocessor.sample_rate, bool(resample)
         notes = []
-        checked = recordings_of(tables, audio, *both, notes)
+        recordings = functools.partial(
+            *(recordings_of, tables, audio),
+            *(preprocessor.sample_rate, bool(resample)),
+            max_seconds=max_seconds,
+        )
+        folder = recordings()
+        checked = recordings(notes=notes)
         stored = recorded_features(names, checked, preprocessor)
-        folder = recordings_of(tables, audio, *both)
     corpus = corpus_of_tables(
         tables, stored, preprocessor, folder, max_seconds, notes
     )

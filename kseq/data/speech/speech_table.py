@@ -1,6 +1,7 @@
 """Tables of recordings and their transcripts."""
 
 import functools
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,6 +106,7 @@ def recordings_of(
     sample_rate: int | None = None,
     resample: bool = False,
     notes: list[str] | None = None,
+    max_seconds: float = math.inf,
 ) -> Media:
     """The recordings of all tables, each of which is there."""
     first = next(iter(tables[0].lines.values()))
@@ -112,17 +114,20 @@ def recordings_of(
     return open_recordings(
         None if isinstance(first, TarMember) else folder,
         lines_of_names(tables),
-        *(sample_rate, resample, notes),
+        *(sample_rate, resample, notes, max_seconds),
     )
 
 
-def open_recordings(folder, lines, sample_rate, resample, notes) -> Media:
+def open_recordings(
+    folder, lines, sample_rate, resample, notes, max_seconds
+) -> Media:
     """The recordings of a folder or, if it is None, of tar archives."""
     read = functools.partial(
         read_recording,
         sample_rate=sample_rate,
         resample=resample,
         notes=notes,
+        max_seconds=max_seconds,
     )
     return open_media(folder, read, "recording", lines)
 
@@ -160,7 +165,8 @@ def audio_preprocessor(
     """
     sample_rate, found = resample, "resample takes a number of"
     if not sample_rate:
-        media, name = recordings_of(tables, audio), next(iter(tables[0].texts))
+        media = recordings_of(tables, audio, max_seconds=max_seconds)
+        name = next(iter(tables[0].texts))
         [sample_rate] = wav_samples([media(name)])[1].numpy().tolist()
         found = f"{media.title(name)} has {sample_rate}"
     if sample_rate not in _RATES:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kseq.data import DataError
+from kseq.data.speech import recordings
 from kseq.data.speech.recordings import read_recording
 from kseq.data.speech.wav_samples import wav_samples
 from tests.data.wav import tone, wav
@@ -116,6 +117,28 @@ def test_resampling(write, rate, subtype):
             read_recording(path, 16_000)
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("rate", [8000, 16_000])
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24"])
+def test_what_is_too_long_is_not_decoded(
+    write, monkeypatch, rate, subtype, channels
+):
+    pytest.importorskip("soxr")
+    monkeypatch.setattr(recordings, "_BLOCK", 1000)
+    sound = np.stack([tone(5)] * channels, 1)
+    for format in ("WAV", "FLAC"):
+        file = io.BytesIO()
+        soundfile.write(file, sound, 8000, subtype, format=format)
+        path = write("a.wav", file.getvalue())
+        audio = read_recording(path, rate, resample=True, max_seconds=1.5)
+        found, _ = samples_of(audio)
+        assert 3.5 * rate - 2 <= len(found) <= 3.7 * rate
+        if rate == 8000:
+            np.testing.assert_allclose(found, tone(5)[: len(found)], atol=1e-4)
+        audio = read_recording(path, rate, resample=True, max_seconds=3)
+        assert abs(len(samples_of(audio)[0]) - 5 * rate) <= 2
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -128,6 +151,17 @@ def test_resampling(write, rate, subtype):
 def test_what_is_no_recording(write, content):
     path = write("a.wav", content)
     with pytest.raises(DataError, match=r"a\.wav is not a readable 16-bit"):
+        read_recording(path)
+
+
+def test_why_a_recording_that_is_read_cannot_be_converted(write, monkeypatch):
+    file = io.BytesIO()
+    soundfile.write(file, tone(), 900, "PCM_16", format="FLAC")
+    path = write("a.flac", file.getvalue())
+    with pytest.raises(DataError, match=r"900 .* cannot be resampled"):
+        read_recording(path, 16_000, resample=True)
+    monkeypatch.setattr(recordings, "LARGEST_FILE", 99)
+    with pytest.raises(DataError, match=r"longer than 256 MiB of WAV"):
         read_recording(path)
 
 

@@ -19,6 +19,7 @@ from kseq.data import (
     tokenize_pairs,
     training_batches,
 )
+from kseq.data.speech import recordings
 from kseq.data.speech.recordings import read_recording
 from kseq.user_error import UserError
 from tests.data.tar import tar
@@ -338,6 +339,24 @@ def test_silent_long_and_blank_ones_are_left_out(folder):
     assert "1 transcripts are left out: they are blank" in shown
     assert "they are silent, such as '0.wav' in line 1" in shown
     assert "3 recordings are left out: they are too long" in shown
+
+
+@pytest.mark.parametrize("read", [read_speech_corpus, prepare_speech])
+def test_recordings_too_long_for_the_memory_are_left_out(
+    folder, monkeypatch, read
+):
+    """An hour of silence takes a few kB of FLAC."""
+    soundfile = pytest.importorskip("soundfile")
+    monkeypatch.setattr(recordings, "_BLOCK", 1000)
+    monkeypatch.setattr(recordings, "LARGEST_FILE", 60_000)
+    sound = [*tone(0.1), *np.zeros(80_000)]
+    soundfile.write("1.wav", sound, 8000, "PCM_16", format="FLAC")
+    prepared = ("out",) if read == prepare_speech else ()
+    options = {} if read == read_speech_corpus else {"processes": 1}
+    corpus = read(*prepared, "table.tsv", max_seconds=0.63, **options)
+    assert "1 recordings are left out: they are too long, such as '1.wav'" in (
+        "\n".join(corpus.problems)
+    )
 
 
 @pytest.mark.parametrize(
