@@ -602,7 +602,8 @@ def test_plain_text_has_no_column(tmp_path, monkeypatch):
 def test_options_of_files_need_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.tsv").write_text("x\ty\n")
-    prepared("out", "recordings")
+    preprocessor = {"num_mels": 8, "max_seconds": 9.5}
+    prepared("out", "recordings", preprocessor=preprocessor)
 
     def read(*words):
         config = Recipe()
@@ -615,7 +616,66 @@ def test_options_of_files_need_files(tmp_path, monkeypatch):
             read(*given)
         with pytest.raises(UserError, match=f"{given[0]} is part of a prep"):
             read("--train", "out", *given)
-    read("--train", "out", "--num-mels", "8")  # which must be theirs
+    words = "--train", "out", "--num-mels", "8"
+    read(*words)  # which must be theirs
+    assert read(*words, "--max-seconds", "9").config.max_seconds == 9
+    message = r"longer recordings: out has those of up to 9\.5 seconds"
+    with pytest.raises(UserError, match=message):
+        read(*words, "--max-seconds", "10")
+    with pytest.raises(UserError, match="with --num-mels 8; expected 40"):
+        read("--train", "out")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "record", "given"),
+    [
+        (
+            *("caption_images", {"kind": "captions", "network": None}),
+            ["--network", "VGG16"],
+        ),
+        (
+            *("caption_images", {"kind": "captions", "network": None}),
+            ["--network", "EfficientNetB0"],
+        ),
+        *(
+            (recipe, {"kind": "recordings", "preprocessor": {}}, words)
+            for recipe in ("transcribe_speech", "spot_words")
+            for words in (["--num-mels", "80"], ["--num-mels", "40"])
+        ),
+    ],
+)
+def test_how_features_are_computed_that_are_prepared_already(
+    tmp_path, monkeypatch, recipe, record, given
+):
+    monkeypatch.chdir(tmp_path)
+    prepared("out", **record)
+    config = load_recipe(recipe).Config()
+
+    def read(*words):
+        words = "--train", "out", *words
+        return read_options(config, config, words, prog="x", description="")
+
+    read()
+    message = rf"{given[0]} needs \w+, but out has ready features"
+    with pytest.raises(UserError, match=message):
+        read(*given)
+
+
+def test_another_network_than_that_of_prepared_captions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = load_recipe("caption_images").Config()
+
+    def read(*words):
+        words = "--train", "out", *words
+        return read_options(config, config, words, prog="x", description="")
+
+    prepared("out", "captions", network={"name": "VGG16"})
+    read("--network", "VGG16")
+    with pytest.raises(UserError, match="--network VGG16; expected Efficient"):
+        read()
+    prepared("out", "captions", network="VGG16")
+    with pytest.raises(UserError, match="out is broken: prepared"):
+        read()
 
 
 @pytest.mark.parametrize(
@@ -701,8 +761,8 @@ class OfFiles(Reader):
     train: DataFile | None = None
 
 
-def prepared(folder, kind):
+def prepared(folder, kind, **more):
     """A folder of prepared data, without files."""
-    Path(folder).mkdir()
-    record = {"format": 1, "kind": kind, "files": {}}
+    Path(folder).mkdir(exist_ok=True)
+    record = {"format": 1, "kind": kind, "files": {}, **more}
     Path(folder, "prepared.json").write_text(json.dumps(record))

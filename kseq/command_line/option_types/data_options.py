@@ -13,11 +13,14 @@ from kseq.command_line.option_types.value_types import (
     Rate,
     SmallInt,
     VocabSize,
+    option,
 )
 from kseq.data.files.prepared_folder import PreparedFolder, prepared_folder
 from kseq.data.files.tar_members import is_tar
 from kseq.data.files.url_files import is_url
 from kseq.user_error import UserError
+
+_READY = "ready features"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,34 @@ def _have_alignments(train):
     return any(map(is_url, train or ()))
 
 
+def _network(train):
+    """What computed the features of prepared captions."""
+    return _prepared_with(train, "captions", "network", "name")
+
+
+def _of_speech(train, key):
+    """How the features of prepared recordings were computed."""
+    return _prepared_with(train, "recordings", "preprocessor", key)
+
+
+def _prepared_with(train, kind, name, key):
+    """A value in the record of a folder; None if there is no folder."""
+    folder = prepared_folder(train)
+    if folder is None:
+        return None
+    with PreparedFolder(folder).opened(kind) as record:
+        return (record[name] or {}).get(key, _READY)
+
+
+def _check_prepared(config, name, prepared):
+    value = getattr(config, name)
+    if prepared not in (None, _READY, value):
+        raise UserError(
+            f"{config.train} is prepared with {option(name)} {prepared}; "
+            f"expected {value}."
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DialogueOptions:
     """The dialogues of a recipe, and how much of them is read."""
@@ -113,6 +144,7 @@ class PictureOptions:
     plain: bool = False  # captions in lower case, without punctuation
 
     def check(self):
+        _check_prepared(self, "network", _network(self.train))
         has_pictures = self.features or self.images
         if not self.train or has_pictures or prepared_folder(self.train):
             return
@@ -123,9 +155,11 @@ class PictureOptions:
             )
 
     def unread(self):
+        names = ("network", "network_weights")
         if self.features:
-            names = ("network", "network_weights")
             yield "pictures instead of --features", names
+        elif _network(self.train) == _READY:
+            yield f"pictures, but {self.train} has {_READY}", names
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -158,7 +192,17 @@ class SpeechOptions:
             "stretch": self.stretch,
         }
 
+    def check(self):
+        num_mels = _of_speech(self.train, "num_mels")
+        _check_prepared(self, "num_mels", num_mels)
+
     def unread(self):
+        names = ("audio", "resample", "num_mels")
         if self.features:
-            names = ("audio", "resample", "num_mels")
             yield "recordings instead of --features", names
+        elif _of_speech(self.train, "num_mels") == _READY:
+            yield f"recordings, but {self.train} has {_READY}", names
+        most = _of_speech(self.train, "max_seconds")
+        if isinstance(most, int | float) and self.max_seconds > most:
+            found = f"{self.train} has those of up to {most:g} seconds"
+            yield f"longer recordings: {found}", ("max_seconds",)
