@@ -4,11 +4,13 @@ from typing import get_args
 
 from kseq.command_line.argument_types import existing_file, reader
 from kseq.command_line.option_types import (
+    MelBands,
+    Network,
     Pieces,
     PositiveFloat,
     PositiveInt,
     RunPath,
-    SmallInt,
+    SampleRate,
     VocabSize,
 )
 
@@ -73,7 +75,7 @@ def add_prepare(command):
     )
     command.add_argument(
         "--num-mels",
-        type=reader(SmallInt),
+        type=reader(MelBands),
         metavar="N",
         help="mel features per frame of a recording; default: 40",
     )
@@ -89,7 +91,7 @@ def add_prepare(command):
     )
     command.add_argument(
         "--network",
-        type=reader(str),
+        type=reader(Network),
         metavar="NAME",
         help="network of keras.applications for --images; default: "
         "EfficientNetB0",
@@ -202,7 +204,7 @@ def _add_audio(command, help):
     )
     command.add_argument(
         "--resample",
-        type=reader(PositiveInt),
+        type=reader(SampleRate),
         metavar="N",
         help="resample recordings to N samples per second",
     )

@@ -11,6 +11,7 @@ from kseq.command_line.search_options import (
     option_of,
 )
 from kseq.files.hub import check_hub_package
+from kseq.files.optional_packages import check_metrics
 from kseq.user_error import UserError
 
 _QUANTIZED = {
@@ -125,8 +126,14 @@ def _check_export(options):
         )
 
 
+def _check_evaluate(options):
+    """UserError for metrics whose package is missing."""
+    check_metrics(options.metrics or ())
+
+
 def _check_compare(options):
-    """UserError for a page that would replace a file that is compared."""
+    """The same, and for a page that would replace a file that is compared."""
+    _check_evaluate(options)
     read = (options.a, options.b, options.source, options.reference)
     paths = [
         Path(each).resolve() for each in read if isinstance(each, str | Path)
@@ -147,6 +154,7 @@ def _check_publish(options):
 _CHECKS = {
     "predict": _check_predict,
     "export": _check_export,
+    "evaluate": _check_evaluate,
     "compare": _check_compare,
     "publish": _check_publish,
 }

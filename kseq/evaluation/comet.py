@@ -4,16 +4,15 @@ import functools
 import json
 import math
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from kseq.evaluation.score import Score, check_lengths, listed
+from kseq.files.optional_packages import COMET_PROGRAM, check_metrics
 from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
-_PROGRAM = "comet-score"
 _MODEL = "COMET_MODEL"  # environment variable
 _DEFAULT = "Unbabel/wmt22-comet-da"
 
@@ -100,21 +99,13 @@ def with_sources(metrics, sources):
     return [Comet(sources) if metric is comet else metric for metric in metrics]
 
 
-def check_program():
-    """UserError if the program is not installed."""
-    if shutil.which(_PROGRAM) is None:
-        raise UserError(
-            f"comet needs the program {_PROGRAM}: pipx install unbabel-comet"
-        )
-
-
 def _model():
     return os.environ.get(_MODEL) or _DEFAULT
 
 
 @functools.lru_cache(maxsize=2)  # for the score, and again for its interval
 def _computed(model, sources, outputs, references):
-    check_program()
+    check_metrics(["comet"])
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in ("source", "output", "right")]
         for path, texts in zip(
@@ -123,7 +114,14 @@ def _computed(model, sources, outputs, references):
             lines = [" ".join(text.split()) + "\n" for text in texts]
             path.write_text("".join(lines), "utf-8", "replace")
         result = Path(folder, "scores.json")
-        command = [_PROGRAM, "--model", model, "--to_json", result, "--quiet"]
+        command = [
+            COMET_PROGRAM,
+            "--model",
+            model,
+            "--to_json",
+            result,
+            "--quiet",
+        ]
         for option, path in zip(("-s", "-t", "-r"), files, strict=True):
             command += [option, path]
         done = subprocess.run(
@@ -139,7 +137,7 @@ def _computed(model, sources, outputs, references):
             values = ()
     if len(values) != len(outputs) or not all(map(math.isfinite, values)):
         name = escaped_line(model)
-        raise UserError(f"{_PROGRAM} --model {name} failed: {_last(done)}")
+        raise UserError(f"{COMET_PROGRAM} --model {name} failed: {_last(done)}")
     return values
 
 

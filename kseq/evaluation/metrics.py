@@ -1,15 +1,15 @@
 """Metrics of generated texts, and their choice by name."""
 
 import functools
-import importlib.util
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from kseq.evaluation.comet import check_program, comet
+from kseq.evaluation.comet import comet
 from kseq.evaluation.error_rates import cer, wer
-from kseq.evaluation.rouge import ROUGE, STEMMED_ROUGE
+from kseq.evaluation.rouge import ROUGE
 from kseq.evaluation.score import Score, check_lengths, listed, streams
-from kseq.user_error import ArgumentError, UserError
+from kseq.files.optional_packages import check_metrics
+from kseq.user_error import ArgumentError
 
 
 def bleu(outputs, references):
@@ -110,11 +110,6 @@ _BY_SACREBLEU = {
         *(("ja", "ja-mecab"), ("ko", "ko-mecab")),
     )
 }
-# Modules that tokenizers and stemmers need, and what installs them.
-_MODULES = {
-    "bleu_ja": ("MeCab", "sacrebleu[ja]"),
-    "bleu_ko": ("mecab_ko", "sacrebleu[ko]"),
-} | {metric.__name__: ("nltk", "kseq[rouge]") for metric in STEMMED_ROUGE}
 
 
 def sacrebleu_metric(metric):
@@ -135,15 +130,9 @@ def sacrebleu_metric(metric):
 
 
 def _made(name):
-    _check_module(name)
+    check_metrics([name])
     label, make = _BY_SACREBLEU[name]
     return make(), label
-
-
-def _check_module(name):
-    module, package = _MODULES.get(name, ("sacrebleu", "sacrebleu"))
-    if importlib.util.find_spec(module) is None:
-        raise UserError(f"{name} needs a package: pip install '{package}'")
 
 
 def _of_sacrebleu(name, outputs, references):
@@ -273,10 +262,7 @@ def metrics_named(names):
             f"metrics must be some of {', '.join(metrics)}. "
             f"Received: {' '.join(names) or 'none'}"
         )
-    for name in names:
-        _check_module(name)
-    if comet.__name__ in names:
-        check_program()
+    check_metrics(names)
     return [metrics[name] for name in dict.fromkeys(names)]
 
 

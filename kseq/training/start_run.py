@@ -5,9 +5,9 @@ import tensorflow as tf
 
 from kseq.data.files.text_files import matching_files
 from kseq.evaluation import metrics_named
+from kseq.files.optional_packages import check_trackers
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import batch_fields
-from kseq.training.trackers import check_trackers
 
 _SMALL = 100_000  # pairs
 

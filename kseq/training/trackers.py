@@ -1,7 +1,6 @@
 """Experiment trackers that get the metrics of a run beside TensorBoard."""
 
 import importlib
-import importlib.util
 import json
 import logging
 
@@ -13,16 +12,6 @@ from kseq.user_error import UserError
 _IDS = "trackers.json"  # by name: a run that resumes continues there
 _PROJECT = "kseq"
 _log = logging.getLogger(__name__)
-
-
-def check_trackers(names):
-    """Raises UserError for trackers whose package is not installed."""
-    for name in names:
-        found = importlib.util.find_spec(name)
-        if found is None or found.origin is None:  # or a folder of this name
-            raise UserError(
-                f"--track {name} needs its package: pip install {name}"
-            )
 
 
 def start_trackers(run):

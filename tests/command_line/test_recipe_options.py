@@ -1,4 +1,5 @@
 import dataclasses
+import importlib.util
 import json
 import math
 import shutil
@@ -359,6 +360,27 @@ def test_a_guided_alignment_needs_a_third_column_and_fixed_pieces():
         check_options(Recurrent(attention="none", columns=columns, **guided))
 
 
+def test_weights_are_those_of_corpora(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prepared("out", "pairs", counts=[7, 9])
+    for train, count in (
+        (["a.tsv"], 1),
+        (["a.tsv", "b.de", "b.en", "c.jsonl.gz"], 3),
+        (["b.de", "b.en", "c.de", "c.en"], 2),
+        (["out"], 2),
+    ):
+        for weights in range(1, 5):
+            config = TranslationOptions(train=train, weights=(1.0,) * weights)
+            if weights == count:
+                refuse_unread(config, {"weights": config.weights})
+                continue
+            message = f"--weights needs a number for each .*--train: {count}"
+            with pytest.raises(UserError, match=message):
+                refuse_unread(config, {"weights": config.weights})
+    config = TranslationOptions(train=["gs://a/b"], weights=(1.0,) * 3)
+    refuse_unread(config, {"weights": config.weights})  # known when it is there
+
+
 def test_a_guided_alignment_of_prepared_pairs(tmp_path):
     table = tmp_path / "a.tsv"
     table.write_text("ein Hund\ta dog\t0-0 1-1\nja\tyes\t0-0\n")
@@ -716,6 +738,12 @@ def test_other_prepared_data_are_refused(tmp_path, monkeypatch, content, kind):
         ("write_text", ["--length", "1"], "an integer of at least 2"),
         ("translate_lstm", ["--pieces", *["bpe"] * 3], "together, or two"),
         ("translate_lstm", ["--weights", "0"], "expected a positive number"),
+        ("translate_lstm", ["--weights", "1", "2"], "corpus of --train: 1."),
+        ("translate_lstm", ["--metrics", "comet"], "needs the program comet-"),
+        ("chat", ["--track", "wandb"], "wandb needs its package: pip install"),
+        ("caption_images", ["--network", "VGG"], "the name of a network of"),
+        ("transcribe_speech", ["--num-mels", "257"], "from 1 to 256"),
+        ("spot_words", ["--resample", "99"], "100 to 192000 samples per"),
         ("caption_images", [], "--train needs pictures"),
         ("caption_images", ["--images", "b"], "b is not a folder"),
         ("caption_images", ["--features", "b"], "There is no file 'b'"),
@@ -728,6 +756,12 @@ def test_what_a_recipe_would_refuse_later(
 ):
     """After TensorFlow has started, which takes five seconds."""
     monkeypatch.chdir(tmp_path)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec",
+        lambda name: None if name == "wandb" else find(name),
+    )
+    monkeypatch.setattr("shutil.which", lambda name: None)
     Path("a.csv").write_text("label,text\na,b\n")
     config = load_recipe(name).Config()
     words = ["--train", "a.csv", *words]

@@ -211,7 +211,7 @@ def test_archives_say_what_they_contain(call, refused, monkeypatch, tmp_path):
         (["a.tar", "--audio", "."], "Leave out audio"),
         (["a.tar", "--columns", "a", "b"], "Leave out columns"),
         (["b.tar"], "b.tar: 0.png is not a readable JPEG or PNG file, but GIF"),
-        (["b.tar", "--resample", "9"], "--resample is for recordings"),
+        (["b.tar", "--resample", "900"], "--resample is for recordings"),
         (["c.tar"], "c.tar contains no recording and no picture"),
         (["c.tar.gz"], "Decompress it to a .tar file"),
     ):

@@ -8,9 +8,10 @@ import types
 import pytest
 
 from kseq.commands.trial_run import without
+from kseq.files.optional_packages import check_trackers
 from kseq.runs import RunDirectory
-from kseq.training import MetricsLog, trackers
-from kseq.training.trackers import check_trackers, start_trackers
+from kseq.training import MetricsLog
+from kseq.training.trackers import start_trackers
 from kseq.user_error import UserError
 from tests.training.test_metrics_log import Model
 
@@ -176,7 +177,7 @@ def importlib_finds(monkeypatch):
         found.append(name)
         return types.SimpleNamespace(origin=None)
 
-    monkeypatch.setattr(trackers.importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr("importlib.util.find_spec", find_spec)
     return found
 
 

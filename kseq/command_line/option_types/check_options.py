@@ -6,6 +6,7 @@ from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 from kseq.command_line.option_types.value_types import (
     Even,
+    KnownNetwork,
     Limits,
     MultipleOf,
     NewDirectory,
@@ -14,7 +15,10 @@ from kseq.command_line.option_types.value_types import (
 )
 from kseq.user_error import UserError
 
-_RULES = (Limits, MultipleOf, Even, NewDirectory, NotPrepared)
+_RULES = (
+    *(Limits, MultipleOf, Even),
+    *(KnownNetwork, NewDirectory, NotPrepared),
+)
 # Types of which no value of another type is valid: 8.0, or true for 1.
 _WHOLE = {bool: "true or false", int: "an integer"}
 

@@ -3,8 +3,11 @@
 import dataclasses
 
 from kseq.command_line.option_types.value_types import (
+    SAMPLE_RATES,
     DType,
+    MelBands,
     Metric,
+    Network,
     NonNegativeFloat,
     NonNegativeInt,
     Pieces,
@@ -16,6 +19,7 @@ from kseq.command_line.option_types.value_types import (
     option,
 )
 from kseq.data.files.prepared_folder import PreparedFolder, prepared_folder
+from kseq.data.files.tables import kind_of
 from kseq.data.files.tar_members import is_tar
 from kseq.data.files.url_files import is_url
 from kseq.user_error import UserError
@@ -81,6 +85,22 @@ class TranslationOptions:
                 "SOURCE TARGET ALIGNMENT, also where a folder is prepared."
             )
 
+    def unread(self):
+        count = _num_corpora(self.train)
+        if count not in (None, len(self.weights)):
+            yield f"a number for each corpus of --train: {count}", ("weights",)
+
+
+def _num_corpora(train):
+    """The number of texts with a weight each; None if it is not known yet."""
+    if folder := prepared_folder(train):
+        with PreparedFolder(folder).opened("pairs") as record:
+            return len(record["counts"])
+    if any(map(is_url, train or ())):
+        return None
+    tables = sum(kind_of(path) is not None for path in train or ())
+    return max(tables + (len(train or ()) - tables) // 2, 1)
+
 
 def _have_alignments(train):
     """Whether prepared pairs have alignments; those at a URL may have them."""
@@ -139,7 +159,7 @@ class PictureOptions:
     columns: tuple[str, ...] = ()  # names or numbers of picture and caption
     features: str = ""  # .npz file with the features of the pictures
     images: str = ""  # folder of the pictures, to compute features
-    network: str = "EfficientNetB0"  # of keras.applications, for features
+    network: Network = "EfficientNetB0"  # of keras.applications, for features
     network_weights: str = "imagenet"  # downloaded once, or a file
     plain: bool = False  # captions in lower case, without punctuation
 
@@ -173,7 +193,7 @@ class SpeechOptions:
     resample: NonNegativeInt = 0  # new sample rate; 0: that of the recordings
     features: str = ""  # .npz file of features, instead of recordings
     max_seconds: PositiveFloat = 30.0  # longer ones are skipped
-    num_mels: SmallInt = 40  # features of a frame of 25 ms, every 10 ms
+    num_mels: MelBands = 40  # features of a frame of 25 ms, every 10 ms
     pyramid_layers: SmallInt = 3  # later ones halve the time steps
     stretch: Rate = 0.1  # stretch time by up to this fraction
     masks: NonNegativeInt = 1  # random masks of time and of features
@@ -193,6 +213,8 @@ class SpeechOptions:
         }
 
     def check(self):
+        if self.resample and (wrong := SAMPLE_RATES.check(self.resample)):
+            raise UserError(f"--resample: {wrong}. Received: {self.resample}")
         num_mels = _of_speech(self.train, "num_mels")
         _check_prepared(self, "num_mels", num_mels)
 

@@ -13,6 +13,7 @@ from kseq.command_line.option_types.value_types import (
     RunPath,
     SmallIntOrZero,
 )
+from kseq.files.optional_packages import check_metrics, check_trackers
 from kseq.user_error import UserError
 
 # Options without which a model predicts the same twice.
@@ -50,6 +51,8 @@ class TrainingOptions:
     track: tuple[Literal["wandb", "mlflow"], ...] = ()  # also report to these
 
     def check(self):
+        check_trackers(self.track)
+        check_metrics(getattr(self, "metrics", ()))
         if not hasattr(self, "vocab_size"):
             return
         from kseq.data.text.tokenizer_training import check_vocab_size

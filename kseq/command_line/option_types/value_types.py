@@ -4,8 +4,11 @@ A field `steps: PositiveInt = 2250` refuses 0, -1 and 10**30 with a message
 that names the option.
 """
 
+import functools
+import importlib.util
 import math
 import numbers
+import re
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -82,6 +85,26 @@ class NewDirectory(NamedTuple):
         return None
 
 
+class KnownNetwork:
+    """The name of a network of keras.applications, without importing it."""
+
+    def check(self, value):
+        """Returns what is wrong with a value, or None."""
+        if value in _networks():
+            return None
+        return (
+            "expected the name of a network of keras.applications, such as "
+            "EfficientNetB0"
+        )
+
+
+@functools.cache
+def _networks():
+    keras = Path(importlib.util.find_spec("keras").origin).parent
+    text = (keras / "applications" / "__init__.py").read_text("utf-8")
+    return re.findall(r"\b([A-Z]\w+) as \1\b", text)
+
+
 class NotPrepared:
     """A file, and not the folder that `kseq prepare` makes of it."""
 
@@ -117,6 +140,10 @@ VocabSize = Annotated[int, Limits(1, 1_000_000, "an integer from 1 to 1000000")]
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 # The same, or 0 for what another option says.
 SmallIntOrZero = Annotated[int, Limits(0, 1000, "an integer from 0 to 1000")]
+# Of which features of recordings are computed.
+MelBands = Annotated[int, Limits(1, 256, "an integer from 1 to 256")]
+SAMPLE_RATES = Limits(100, 192_000, "100 to 192000 samples per second")
+SampleRate = Annotated[int, SAMPLE_RATES]
 # Each piece more is another n-gram at every place of a document.
 Ngrams = Annotated[int, Limits(0, 10, "an integer from 0 to 10")]
 Port = Annotated[int, Limits(0, 65_535, "an integer from 0 to 65535")]
@@ -132,6 +159,7 @@ Rate = Annotated[float, Limits(0.0, BELOW_ONE, "a number from 0 to below 1")]
 Epsilon = Annotated[float, Limits(1e-12, 1.0, "a number from 1e-12 to 1")]
 Share = Annotated[float, Limits(0.0, 1.0, "a number from 0 to 1")]
 RunPath = Annotated[str, NewDirectory()]
+Network = Annotated[str, KnownNetwork()]
 DataFile = Annotated[str, NotPrepared()]
 # Of an export; what may not exist is refused when it is written.
 NewPath = Annotated[str, NewDirectory(or_file=True)]
