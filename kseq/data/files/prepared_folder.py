@@ -20,7 +20,7 @@ from kseq.files.atomic_write import atomic_write, partial_path
 from kseq.files.file_lock import lock, unlock
 from kseq.files.json_files import as_read, read_json, to_json
 from kseq.terminal import escaped_line
-from kseq.user_error import DiskError, UserError
+from kseq.user_error import ArgumentError, DiskError, UserError
 
 FORMAT = 1
 RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
@@ -377,6 +377,8 @@ class PreparedFolder(os.PathLike):
         record = self.record(kind)
         try:
             yield record
+        except ArgumentError as error:  # of what is made with the record
+            raise DataError(f"{self.path}: {error}") from None
         except UserError:
             raise
         except (

@@ -141,6 +141,10 @@ def test_ready_features_are_mapped():
     assert_same(corpus, opened)
     assert opened.preprocessor.get_config() == corpus.preprocessor.get_config()
     record = json.loads(Path("out/prepared.json").read_text())
+    wrong = record | {"grid": record["grid"] | {"rows": -1}}
+    Path("out/prepared.json").write_text(json.dumps(wrong))
+    with pytest.raises(DataError, match=r"^out: rows must be .* rows=-1"):
+        read_caption_corpus("out")
     record["arrays"]["features"]["shape"] = [5, 3, 4]
     Path("out/prepared.json").write_text(json.dumps(record))
     with pytest.raises(DataError, match="out is broken: its files do not"):
