@@ -22,7 +22,7 @@ class Config(options.TrainingOptions):
     controller: Literal["dense", "lstm"] = "lstm"  # of the Turing machine
     units: options.Size = 100  # of the controller, or of each LSTM
     num_layers: options.Size = 3  # of the LSTM
-    slots: options.Size = 128  # of the memory
+    slots: options.Slots = 128  # of the memory
     slot_dim: options.Size = 20
     read_heads: options.Size = 1
     write_heads: options.Size = 1

@@ -30,7 +30,7 @@ class Config(
     run: options.RunPath = "runs/words"
     from_: str = ""  # a run to fine-tune, with its weights and sizes
     balanced: bool = False  # give rare words the weight of common ones
-    max_seconds: options.PositiveFloat = 5.0
+    max_seconds: options.Seconds = 5.0
     units: options.EvenSize = 128
     dropout: options.Rate = 0.2
     steps: options.PositiveInt = 3000

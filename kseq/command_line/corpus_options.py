@@ -11,6 +11,7 @@ from kseq.command_line.option_types import (
     PositiveInt,
     RunPath,
     SampleRate,
+    Seconds,
     VocabSize,
 )
 
@@ -81,7 +82,7 @@ def add_prepare(command):
     )
     command.add_argument(
         "--max-seconds",
-        type=reader(PositiveFloat),
+        type=reader(Seconds),
         metavar="S",
         help="leave out longer recordings; default: 30",
     )

@@ -360,6 +360,17 @@ def test_a_guided_alignment_needs_a_third_column_and_fixed_pieces():
         check_options(Recurrent(attention="none", columns=columns, **guided))
 
 
+def test_sizes_that_do_not_fit_their_model():
+    captions = load_recipe("caption_images").Config
+    check_options(captions(num_heads=5))  # of the other decoder
+    with pytest.raises(UserError, match=r"--units: expected a mult.*heads 5"):
+        check_options(captions(decoder="transformer", num_heads=5))
+    algorithms = load_recipe("learn_algorithms").Config
+    check_options(algorithms(slots=3))
+    with pytest.raises(UserError, match="--slots: expected an integer from 3"):
+        check_options(algorithms(slots=2))
+
+
 def test_weights_are_those_of_corpora(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prepared("out", "pairs", counts=[7, 9])
@@ -743,6 +754,8 @@ def test_other_prepared_data_are_refused(tmp_path, monkeypatch, content, kind):
         ("chat", ["--track", "wandb"], "wandb needs its package: pip install"),
         ("caption_images", ["--network", "VGG"], "the name of a network of"),
         ("transcribe_speech", ["--num-mels", "257"], "from 1 to 256"),
+        ("spot_words", ["--max-seconds", "36001"], "from 0.01 to 36000"),
+        ("transcribe_speech", ["--max-seconds", "0.009"], "from 0.01 to"),
         ("spot_words", ["--resample", "99"], "100 to 192000 samples per"),
         ("caption_images", [], "--train needs pictures"),
         ("caption_images", ["--images", "b"], "b is not a folder"),

@@ -7,6 +7,7 @@ from kseq.command_line.option_types.value_types import (
     DType,
     MelBands,
     Metric,
+    MultipleOf,
     Network,
     NonNegativeFloat,
     NonNegativeInt,
@@ -14,6 +15,7 @@ from kseq.command_line.option_types.value_types import (
     PositiveFloat,
     PositiveInt,
     Rate,
+    Seconds,
     SmallInt,
     VocabSize,
     option,
@@ -152,7 +154,11 @@ class DialogueOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PictureOptions:
-    """The pictures of a recipe, their captions, and their features."""
+    """The pictures of a recipe, their captions, and their features.
+
+    A recipe with a choice of decoders, one of them "transformer", in its field
+    `decoder` has `units` and `num_heads`.
+    """
 
     train: str | None = None  # table or prepared folder; default: scenes
     validation: str | None = None  # default: held out of --train, by picture
@@ -165,6 +171,10 @@ class PictureOptions:
 
     def check(self):
         _check_prepared(self, "network", _network(self.train))
+        if getattr(self, "decoder", "") == "transformer" and (
+            wrong := MultipleOf("num_heads").check(self.units, self.num_heads)
+        ):
+            raise UserError(f"--units: {wrong}. Received: {self.units}")
         has_pictures = self.features or self.images
         if not self.train or has_pictures or prepared_folder(self.train):
             return
@@ -192,7 +202,7 @@ class SpeechOptions:
     audio: str = ""  # folder of the recordings; default: that of each table
     resample: NonNegativeInt = 0  # new sample rate; 0: that of the recordings
     features: str = ""  # .npz file of features, instead of recordings
-    max_seconds: PositiveFloat = 30.0  # longer ones are skipped
+    max_seconds: Seconds = 30.0  # longer ones are skipped
     num_mels: MelBands = 40  # features of a frame of 25 ms, every 10 ms
     pyramid_layers: SmallInt = 3  # later ones halve the time steps
     stretch: Rate = 0.1  # stretch time by up to this fraction

@@ -136,6 +136,8 @@ Size = Annotated[int, Limits(1, 65_536, "an integer from 1 to 65536")]
 EvenSize = Annotated[Size, Even()]
 # SentencePiece would try larger ones for minutes.
 VocabSize = Annotated[int, Limits(1, 1_000_000, "an integer from 1 to 1000000")]
+# Of a memory: a shift by one to each side must not wrap around.
+Slots = Annotated[int, Limits(3, 65_536, "an integer from 3 to 65536")]
 # Of layers, heads, answers in a beam, checkpoints.
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 # The same, or 0 for what another option says.
@@ -144,6 +146,7 @@ SmallIntOrZero = Annotated[int, Limits(0, 1000, "an integer from 0 to 1000")]
 MelBands = Annotated[int, Limits(1, 256, "an integer from 1 to 256")]
 SAMPLE_RATES = Limits(100, 192_000, "100 to 192000 samples per second")
 SampleRate = Annotated[int, SAMPLE_RATES]
+Seconds = Annotated[float, Limits(0.01, 36_000, "a number from 0.01 to 36000")]
 # Each piece more is another n-gram at every place of a document.
 Ngrams = Annotated[int, Limits(0, 10, "an integer from 0 to 10")]
 Port = Annotated[int, Limits(0, 65_535, "an integer from 0 to 65535")]
