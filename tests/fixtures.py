@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.process import OPTIONAL, quiet_stderr
 
 # Until all tests are collected, a million objects are made, and all stay.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from kseq import __main__ as cli
+from kseq import cli
 
 ROOT = Path(__file__).parents[1]
 DOCKER = ROOT / "docker"

@@ -19,8 +19,17 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 import kseq
-from kseq import __main__ as cli
-from kseq import data, decoding, layers, loading, models, runs, server, serving
+from kseq import (
+    cli,
+    data,
+    decoding,
+    layers,
+    loading,
+    models,
+    runs,
+    server,
+    serving,
+)
 from kseq.command_line.option_types import option
 from kseq.data import dates, dispatch_reports
 from kseq.data.tags.journeys import journeys

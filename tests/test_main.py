@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import kseq
-from kseq import __main__ as cli
+from kseq import cli
 
 ROOT = Path(kseq.__file__).parents[1]
 HEAVY = {"tensorflow", "keras", "numpy", "matplotlib"}
@@ -64,7 +64,7 @@ def test_help_and_errors_do_without_tensorflow():
     # One interpreter for all: what the first command does not import is
     # missing for the next one as well.
     program = (
-        "import contextlib, io, json, sys; from kseq import __main__ as cli\n"
+        "import contextlib, io, json, sys; from kseq import cli\n"
         "done = []\n"
         "for arguments in json.load(sys.stdin):\n"
         "    error = io.StringIO()\n"
@@ -280,7 +280,7 @@ def test_bad_options_do_without_tensorflow(tmp_path):
     for name in ("config.json", "environment.json"):
         (tmp_path / name).write_text("{}")
     program = (
-        "import sys; from kseq import __main__ as cli\n"
+        "import sys; from kseq import cli\n"
         "for option in sys.argv[2:]:\n"
         "    try: cli.main(['predict', sys.argv[1], option])\n"
         "    except SystemExit as left: assert left.code == 2\n"
@@ -339,7 +339,7 @@ def test_all_rooms_are_attributes():
 
 PREDICTION = """
     import sys
-    from kseq import __main__ as cli
+    from kseq import cli
     path = sys.argv[1]
     allowed = ["--allow-op", "PartitionedCall", "--allow-op", "StringUpper"]
     code = cli.main(["predict", path, "--scores", *allowed])

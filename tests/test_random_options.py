@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kseq
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.commands.capabilities import Capabilities
 from tests.recipe_files import write_files
 from tests.recipes import load_recipe

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from kseq import __main__ as cli
+from kseq import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

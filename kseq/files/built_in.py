@@ -14,7 +14,7 @@ _RUN = re.compile(r'"runs/(\w+)"')
 # A recipe writes its exports into the current folder.
 _PROGRAM = """
 import os, sys
-from kseq.__main__ import main
+from kseq.cli import main
 os.chdir(sys.argv[1])
 sys.exit(main(sys.argv[2:]))
 """

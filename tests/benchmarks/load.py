@@ -25,7 +25,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401, it has the operations of tokenizers
 
 _ALONE = "import kseq.server.batcher as b; assert b.ROWS; b.ROWS = 1; "
-_START = "import sys; from kseq.__main__ import main; sys.exit(main())"
+_START = "import sys; from kseq.cli import main; sys.exit(main())"
 
 
 def main():

@@ -6,8 +6,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from kseq import __main__ as cli
-from kseq import data, decoding, models, runs, serving, training
+from kseq import cli, data, decoding, models, runs, serving, training
 from kseq.commands.open_predictor import chosen_search, open_predictor
 from kseq.data.documents.dispatch_reports import dispatch_reports
 from tests.commands.saved_run import Config, saved_run

@@ -9,8 +9,7 @@ import pytest
 import tensorflow as tf
 
 import kseq
-from kseq import __main__ as cli
-from kseq import data, decoding, layers, models, serving
+from kseq import cli, data, decoding, layers, models, serving
 from kseq.loading import load_export
 from kseq.user_error import UserError
 from tests.commands.saved_run import saved_run

@@ -166,7 +166,7 @@ def test_most_mistakes_do_without_tensorflow():
         "b.tsv --images . --columns x y",
     ]
     program = (
-        "import sys; from kseq import __main__ as cli\n"
+        "import sys; from kseq import cli\n"
         "for words in sys.argv[1:]:\n"
         "    assert cli.main(['check', *words.split()]) == 2\n"
         "assert not {'tensorflow', 'keras', 'numpy'} & sys.modules.keys()"

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from kseq import __main__ as cli
+from kseq import cli
 from tests.commands.some_lines import lines_of
 
 pytestmark = pytest.mark.slow  # as those of a translator

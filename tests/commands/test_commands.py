@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.io import gfile
 
 import kseq
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.loading.load_export import read_meta_graph
 from kseq.pictures import explanation_page

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from kseq import __main__ as cli
+from kseq import cli
 from tests.commands.some_lines import LEARNT, lines_of
 
 LINES = [*LEARNT[:4], "no such words"] * 10

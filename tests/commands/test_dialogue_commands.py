@@ -8,8 +8,7 @@ import sys
 import keras
 import pytest
 
-from kseq import __main__ as cli
-from kseq import data, decoding, layers, models, serving
+from kseq import cli, data, decoding, layers, models, serving
 from kseq.control_tokens import END, UNK
 from tests.commands.saved_run import saved_run
 

@@ -5,8 +5,7 @@ import json
 import keras
 import pytest
 
-from kseq import __main__ as cli
-from kseq import data, decoding, models, serving
+from kseq import cli, data, decoding, models, serving
 from tests.commands.saved_run import saved_run
 
 pytestmark = pytest.mark.slow  # as those of a translator

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.commands import lr_find, plan
 
 TRAIN = [{"step": 50, "loss": 3.0}, {"step": 100, "loss": 2.0}]

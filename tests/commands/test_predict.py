@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.serving.safe_graph import trust
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
@@ -182,7 +182,7 @@ def test_a_line_of_two_megabytes_is_cut_and_reported(run, predict):
 def test_conversation_of_a_reader_who_leaves(run):
     """Answers do not wait for the end, and nothing needless is imported."""
     program = (
-        "import sys; from kseq import __main__ as cli\n"
+        "import sys; from kseq import cli\n"
         "code = cli.main(sys.argv[1:])\n"
         "not_needed = {'matplotlib', 'scipy', 'sklearn', 'sacrebleu',"
         " 'kseq.training', 'kseq.evaluation', 'kseq.pictures'}\n"

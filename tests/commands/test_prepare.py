@@ -435,7 +435,7 @@ def test_a_full_disk_and_a_signal_lose_nothing():
 
 def test_wrong_files_are_refused_without_tensorflow():
     script = (
-        "import sys; from kseq.__main__ import main; "
+        "import sys; from kseq.cli import main; "
         "code = main(['prepare', 'out', '--train', 'a.tsv', 'b.tsv']); "
         "sys.exit(code if 'tensorflow' not in sys.modules else 99)"
     )

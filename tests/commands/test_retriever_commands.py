@@ -5,8 +5,7 @@ import json
 import keras
 import pytest
 
-from kseq import __main__ as cli
-from kseq import data, models, serving
+from kseq import cli, data, models, serving
 from tests.commands.saved_run import saved_run
 
 pytestmark = pytest.mark.slow  # the retriever itself is tested in serving

@@ -21,7 +21,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
-from kseq.__main__ import main
+from kseq.cli import main
 from kseq.commands import serve
 from kseq.server import ModelStore
 from kseq.server import serve as server_module

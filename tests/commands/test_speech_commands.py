@@ -6,8 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from kseq import __main__ as cli
-from kseq import data, decoding, layers, models, serving
+from kseq import cli, data, decoding, layers, models, serving
 from kseq.control_tokens import END
 from tests.commands.saved_run import saved_run
 from tests.data.wav import tone, wav

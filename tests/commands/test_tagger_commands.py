@@ -5,8 +5,7 @@ import json
 import keras
 import pytest
 
-from kseq import __main__ as cli
-from kseq import serving
+from kseq import cli, serving
 from kseq.data import Tokenizer, WordPreprocessor
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.data.tags.journeys import journeys

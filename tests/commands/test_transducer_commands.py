@@ -6,8 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from kseq import __main__ as cli
-from kseq import serving
+from kseq import cli, serving
 from kseq.data import VectorPreprocessor
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.layers import NeuralTuringMachine

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.commands import verify
 from kseq.runs.data_files import data_files
 from kseq.runs.run_directory import environment_of

@@ -11,7 +11,7 @@ import pytest
 import sentencepiece
 
 import kseq
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.conversion import read_marian
 from kseq.conversion.safetensors import read_safetensors, write_safetensors

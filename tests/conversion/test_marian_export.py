@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from sentencepiece import sentencepiece_model_pb2
 
-from kseq import __main__ as cli
-from kseq import data, decoding, models, serving
+from kseq import cli, data, decoding, models, serving
 from kseq.conversion import export_marian, read_marian
 from kseq.user_error import UserError
 from tests.commands.saved_run import saved_run

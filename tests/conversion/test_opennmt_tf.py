@@ -13,7 +13,7 @@ import sentencepiece
 import tensorflow as tf
 
 import kseq
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.conversion import read_opennmt_tf
 from kseq.decoding import GreedySearch

@@ -15,7 +15,7 @@ from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusResponse
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 import kseq
-from kseq.__main__ import main
+from kseq.cli import main
 from kseq.commands import serve
 from kseq.server import Batcher, ModelStore, RestApp
 from kseq.serving import export

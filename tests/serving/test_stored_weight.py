@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq import __main__ as cli
+from kseq import cli
 from kseq.decoding import GreedySearch
 from kseq.loading import load_export
 from kseq.serving import export
