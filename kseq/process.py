@@ -79,7 +79,7 @@ def start_keras(without=(), for_search=False):
     hidden = [name for name in without if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))
     try:
-        with _no_collection():
+        with _without_garbage_collection():
             start_tensorflow(for_search)
     finally:
         for name in hidden:
@@ -106,7 +106,7 @@ def start_tensorflow(for_search=False):
 
 
 @contextlib.contextmanager
-def _no_collection():
+def _without_garbage_collection():
     """Disables garbage collection while a million permanent objects are made.
 
     Collection would take a third of the import's time, and more time later.

@@ -154,7 +154,7 @@ def test_garbage_is_collected_again(monkeypatch):
     monkeypatch.delitem(sys.modules, "keras")
     frozen = []
     monkeypatch.setattr(gc, "freeze", lambda: frozen.append(gc.isenabled()))
-    with process._no_collection():
+    with process._without_garbage_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
     assert frozen == [False]

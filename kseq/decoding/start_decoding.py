@@ -164,7 +164,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
         own = None
         if phrases is not None:
             own = phrase_memory(*items.phrases, texts)
-        state = _that_changes(encoded)
+        state = _changing_state(encoded)
         if ctc is not None:
             state["ctc"] = empty_prefixes(ctc)
         if covers:
@@ -185,7 +185,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             tokens = tf.cast(token_ids, tf.int32)
             logits, state = _logits_and_state(model.decode_step(tokens, state))
         logits = tf.cast(logits, tf.float32)
-        state = _that_changes(state)
+        state = _changing_state(state)
         if covers:
             weights = state.pop("attention", coverage)
             if weights is coverage:
@@ -270,7 +270,7 @@ def _check_state(method, state):
             f"{method} of a model must return its state as a dict. "
             f"Received: {type(state).__name__}"
         )
-    for name, part in _that_changes(state).items():
+    for name, part in _changing_state(state).items():
         for leaf in tf.nest.flatten(part):
             if not tf.is_tensor(leaf) or leaf.shape.rank == 0:
                 raise ArgumentError(
@@ -291,7 +291,7 @@ def _logits_and_state(returned):
     return logits, state
 
 
-def _that_changes(state):
+def _changing_state(state):
     return {name: state[name] for name in state if name not in _CONSTANT}
 
 

@@ -33,7 +33,7 @@ def grid_overlay(weights, cells, picture):
         N-th token is pointed at.
     """
     rows, columns = grid_shape(cells)
-    levels = _veils(weights)
+    levels = _shade_levels(weights)
     elements = "".join(
         f'<b style="{_properties(levels[:, place])}"></b>'
         for place in range(len(cells))
@@ -51,7 +51,7 @@ def grid_overlay(weights, cells, picture):
     )
 
 
-def _veils(weights):
+def _shade_levels(weights):
     """(T, S) weights to levels of the veil, 0 for the largest of each row."""
     largest = weights.max(axis=1, keepdims=True, initial=1e-9)
     return (_LEVELS * (1 - weights / largest)).round().astype(int)

@@ -142,7 +142,7 @@ def aligned_words(
         owners.append(
             [
                 max(bisect.bisect_right(begins, middle) - 1, 0)
-                for middle in _middles(text, [tokens[n] for n in kept])
+                for middle in _token_centers(text, [tokens[n] for n in kept])
             ]
         )
     if not (weights.size and all(spans)):
@@ -160,7 +160,7 @@ def aligned_words(
     ]
 
 
-def _middles(text, tokens):
+def _token_centers(text, tokens):
     """Where the middle of each token is in a text.
 
     The tokens are of the text after normalization, which may change the

@@ -68,7 +68,7 @@ def pretrain(
     steps = math.ceil(steps / steps_per_epoch) * steps_per_epoch
     warmup_steps = min(warmup_steps, steps // 2)
     with model.distribute_strategy.scope():
-        learner = _learner(model)
+        learner = _model_to_pretrain(model)
         schedule = keras.optimizers.schedules.CosineDecay(
             initial_learning_rate=0.0,
             warmup_target=learning_rate,
@@ -145,7 +145,7 @@ def _is_seq2seq(model):
     return hasattr(model, "decode_step")
 
 
-def _learner(model):
+def _model_to_pretrain(model):
     """What is trained: it shares layers with the model, or is a copy of it."""
     if not _is_seq2seq(model):
         return model.piece_prediction()

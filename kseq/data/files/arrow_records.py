@@ -35,7 +35,9 @@ def arrow_records(
     try:
         for schema, batch in read(path, keys):
             if nothing is None:
-                nothing = {each.name: _nothing(each.type) for each in schema}
+                nothing = {
+                    each.name: _placeholder(each.type) for each in schema
+                }
                 features = _features_with_labels(schema)
             for row in batch.to_pylist():
                 number += 1
@@ -134,7 +136,7 @@ def _checked_batches(file, start, end, wanted):
         raise ValueError("it ends before the end of the file")
 
 
-def _nothing(kind):
+def _placeholder(kind):
     """A placeholder for a value that is null or not needed.
 
     A struct has those of its keys, a list that of its items.
@@ -142,9 +144,9 @@ def _nothing(kind):
     name = str(kind)
     if name.startswith("struct<"):
         inner = map(kind.field, range(kind.num_fields))
-        return {each.name: _nothing(each.type) for each in inner}
+        return {each.name: _placeholder(each.type) for each in inner}
     if name.startswith(("list<", "large_list<", "fixed_size_list<")):
-        return [_nothing(kind.value_type)]
+        return [_placeholder(kind.value_type)]
     return ""
 
 

@@ -92,7 +92,7 @@ class ImagePreprocessor:
             image,
             fn_output_signature=tf.TensorSpec((), tf.bool),
         )
-        features = self.features(tf.where(is_whole, image, _nothing()))
+        features = self.features(tf.where(is_whole, image, _one_pixel_png()))
         return self.grid.source_of(features, is_whole)
 
     def features(self, image):
@@ -168,6 +168,6 @@ def decode_images(images, shape):
     )
 
 
-def _nothing():
+def _one_pixel_png():
     """A picture of one pixel."""
     return tf.io.encode_png(tf.zeros((1, 1, 3), tf.uint8))

@@ -62,7 +62,7 @@ def read_recording(
             is silent.
     """
     audio = read_file(path) if content is None else content
-    found = _look_at(audio)
+    found = _inspect(audio)
     rate = found.rate
     size = _size_in_header(audio, found)
     note = _note_on_size(size, there=len(audio) - found.start)
@@ -71,7 +71,7 @@ def read_recording(
             audio = _finished(audio, found)
         new_rate = sample_rate if resample else None
         audio = _converted(path, audio, new_rate, max_seconds)
-        found = _look_at(audio)
+        found = _inspect(audio)
         rate = found.rate
     else:
         audio = _start_of(audio, found, max_seconds)
@@ -96,7 +96,7 @@ def read_recording(
 
 def has_samples(audio: bytes) -> bool:
     """Whether a WAV file of 16-bit PCM has any samples."""
-    return _look_at(audio).size > 0
+    return _inspect(audio).size > 0
 
 
 class _Found(NamedTuple):
@@ -109,7 +109,7 @@ class _Found(NamedTuple):
     length: int
 
 
-def _look_at(audio) -> _Found:
+def _inspect(audio) -> _Found:
     return _Found(*map(int, _facts()(tf.constant([audio]))))
 
 

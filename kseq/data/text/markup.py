@@ -156,7 +156,7 @@ def _tokens(document):
         add(document[start:end], name=name, is_end=bool(is_end))
         at = end
     add(document[at:], is_text=True)
-    partners = _partners(tokens)
+    partners = _matching_tags(tokens)
     kept, place = [], 0
     while place < len(tokens):
         token = tokens[place]
@@ -193,7 +193,7 @@ def _found(document):
             yield start, at, tag
 
 
-def _partners(tokens):
+def _matching_tags(tokens):
     """The places of the other tags of elements."""
     partners, opened, counts = {}, [], Counter()
     for token in tokens:
