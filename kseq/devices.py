@@ -251,5 +251,7 @@ def _configuration():
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UserError(f"TF_CONFIG is no JSON object. Received: {text!r:.80}")
+        raise UserError(
+            f"TF_CONFIG is not a JSON object. Received: {text!r:.80}"
+        )
     return found

@@ -70,7 +70,9 @@ def test_the_chief_of_a_cluster(monkeypatch, cluster, kind, index, chief):
         end_unless_chief()
         for text in ("{", "[]", "[" * 100_000):
             monkeypatch.setenv("TF_CONFIG", text)
-            with pytest.raises(UserError, match="TF_CONFIG is no JSON object"):
+            with pytest.raises(
+                UserError, match="TF_CONFIG is not a JSON object"
+            ):
                 is_chief()
     else:
         with pytest.raises(SystemExit) as stopped:

@@ -45,7 +45,9 @@ def _check_predict(options):
         if options.attention and getattr(options, name):
             raise UserError(f"--attention is not shown with --{name}.")
     if options.word_probabilities and (not options.json or options.mbr):
-        raise UserError("--word-probabilities needs --json, without --mbr.")
+        raise UserError(
+            "--word-probabilities needs --json, and excludes --mbr."
+        )
     of_sentences = "attention", "word-probabilities"
     if options.paragraphs:
         _check_alone("paragraphs", options, *of_sentences)
@@ -65,7 +67,7 @@ def _check_predict(options):
     if options.glossary and options.prefix:
         raise UserError("--glossary and --prefix are mutually exclusive.")
     if options.glossary and (options.greedy or options.sample):
-        raise UserError("--glossary is for a beam.")
+        raise UserError("--glossary needs a beam search.")
 
 
 def _check_alone(name, options, *others):
@@ -139,7 +141,10 @@ def _check_compare(options):
         Path(each).resolve() for each in read if isinstance(each, str | Path)
     ]
     if options.page and options.page.resolve() in paths:
-        raise UserError(f"--page {options.page}: this file is compared.")
+        raise UserError(
+            f"--page {options.page}: this is one of the files to compare; "
+            "choose a different one."
+        )
 
 
 def _check_publish(options):

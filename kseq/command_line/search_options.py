@@ -137,7 +137,7 @@ def check_search(options):
         if name in _OF_SAMPLING and "sample" not in given:
             raise UserError(f"{option_of(name)} needs --sample.")
         if name in OF_BEAM and kinds:
-            raise UserError(f"{option_of(name)} is for a beam.")
+            raise UserError(f"{option_of(name)} needs a beam search.")
     if "diversity" in given and given.get("num_groups", 1) == 1:
         raise UserError("--diversity needs --groups of two or more.")
 

@@ -63,8 +63,8 @@ def _opennmt_tf(options):
     files = options.vocabulary, options.sentencepiece
     if is_hub(options.folder) or not all(files):
         raise UserError(
-            "opennmt-tf needs a folder of this machine, --vocabulary and "
-            "--sentencepiece: models with another tokenization are not "
+            "opennmt-tf needs a local folder, --vocabulary and "
+            "--sentencepiece: only models tokenized by SentencePiece are "
             "converted."
         )
     return options.folder, read_opennmt_tf(

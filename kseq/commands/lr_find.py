@@ -50,8 +50,8 @@ def lr_find(words, config, path):
                 raise failure(trial)
             if not has_curve:
                 raise UserError(
-                    "the short training wrote no metrics of its steps to "
-                    "metrics.jsonl, as `kseq.training.fit` does."
+                    "the trial run wrote no metrics of its steps to "
+                    "metrics.jsonl; `kseq.training.fit` writes them."
                 )
     _report(*_curve(rows), config, path)
 

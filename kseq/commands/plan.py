@@ -56,8 +56,8 @@ def _plan(options, config):
         return
     if config.steps <= _STEPS:
         raise UserError(
-            f"--steps {config.steps}: a plan trains {_STEPS} steps itself. "
-            "Start the training."
+            f"--steps {config.steps}: a plan itself trains {_STEPS} steps: "
+            "start the training instead."
         )
     words += ["--steps", str(_STEPS), "--evaluate-every", str(_STEPS)]
     with progress(f"Training {_STEPS} steps, and all that comes after them"):
@@ -85,8 +85,8 @@ def _measure(words):
         device = _device(trial.metrics.with_name("environment.json"))
     if len(arrivals) < 4:
         raise UserError(
-            f"the short training wrote no metrics of {_STEPS} steps to "
-            "metrics.jsonl, as `kseq.training.fit` does."
+            f"the trial run wrote no metrics of {_STEPS} steps to "
+            "metrics.jsonl; `kseq.training.fit` writes them."
         )
     trained = [row for row in rows if "loss" in row]
     first, second, *validated, ended = (

@@ -79,7 +79,7 @@ def run(options):
                 answer = _of_minimum_risk(answer, options.n_best)
             if glossary and not glossary.fits(line, answer):
                 print(
-                    f"line {number} has no answer that fits the glossary.",
+                    f"line {number}: no answer satisfies the glossary.",
                     file=sys.stderr,
                 )
             text = _formatted(answer, options).encode("utf-8", "replace")
@@ -100,8 +100,8 @@ def _check(model, options):
     ):
         if getattr(options, name) and not is_one:
             raise UserError(
-                f"{option_of(name)} is for a model {kind}; {model.path} is "
-                "another one."
+                f"{option_of(name)} is for a model {kind}, which {model.path} "
+                "is not."
             )
     if options.glossary and not is_run(options.path):
         raise UserError(

@@ -91,7 +91,7 @@ def _beam_options(options):
         return None
     if options.processes:
         raise UserError(
-            "Processes are an option of a runner of Beam: leave out "
+            "With --beam, the runner sets the number of processes: leave out "
             "--processes."
         )
     try:

@@ -68,8 +68,8 @@ def _check_workers(workers):
     most = max(os.cpu_count() or 1, 2)  # one may die, and the other answers
     if workers > most:
         raise UserError(
-            f"--workers {workers}: expected at most {most}, of a machine with "
-            f"{os.cpu_count()} processors. Each loads the models."
+            f"--workers {workers}: expected at most {most} on a machine with "
+            f"{os.cpu_count()} processors: each worker loads the models."
         )
 
 

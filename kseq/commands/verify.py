@@ -70,8 +70,7 @@ def _steps(run, rows, wanted):
     fit = [step for step in recorded if step <= wanted]
     if not fit:
         raise UserError(
-            f"--steps {wanted}: the first step that was recorded is "
-            f"{recorded[0]}."
+            f"--steps {wanted}: the first recorded step is {recorded[0]}."
         )
     return fit[-1]
 
@@ -90,8 +89,8 @@ def _words(run):
     # A folder from a stranger must not run a program of theirs.
     if not words[1:] or "/" in words[1] or words[1].endswith(".py"):
         raise UserError(
-            f"{run.path} was trained by a recipe of your own; only those of "
-            "kseq are replayed."
+            f"{run.path} was trained by a recipe of your own; only built-in "
+            "recipes are replayed."
         )
     find_recipe(words[1])
     return words

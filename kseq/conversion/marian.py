@@ -325,4 +325,4 @@ def _check_positions(weights, dim):
             continue
         table = sinusoids(ops.arange(len(stored), dtype="float32"), dim)
         if not np.allclose(ops.convert_to_numpy(table), stored, atol=1e-3):
-            raise UserError(f"The positions of the {stack} are no sinusoids.")
+            raise UserError(f"The positions of the {stack} are not sinusoidal.")

@@ -93,7 +93,7 @@ def read_opennmt_tf(
     hidden = shapes.get("model/encoder/layers/0/ffn/layer/inner/kernel")
     is_known = all(len(shape or ()) == 2 for shape in (*tables, hidden))
     if not is_known or (dim := tables[0][1]) % 2 or dim < 4:
-        raise UserError(f"{path} is no Transformer of OpenNMT-tf.")
+        raise UserError(f"{path} is not a Transformer of OpenNMT-tf.")
     sizes = [size for size, _ in tables]
     pieces = [_pieces(*each) for each in zip(vocabularies, sizes, strict=True)]
     if _TARGET not in shapes and pieces[0] != pieces[1]:
@@ -138,7 +138,7 @@ def _read_checkpoint(folder):
     except Exception as error:  # a broken one raises what it will
         raise UserError(f"{state} is broken: {single_line(error)}") from None
     if path is None or Path(path).parent.resolve() != folder.resolve():
-        raise UserError(f"{folder} has no checkpoint of TensorFlow.")
+        raise UserError(f"{folder} has no TensorFlow checkpoint.")
     try:
         check_index(path)
         reader = tf.train.load_checkpoint(path)
@@ -160,11 +160,11 @@ def _pieces(path, size):
     try:
         text = read_file(path).decode()
     except UnicodeDecodeError:
-        raise UserError(f"{path} is no text in UTF-8.") from None
+        raise UserError(f"{path} is not text in UTF-8.") from None
     tokens = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
     if tokens[:3] != _FIRST:
         raise UserError(
-            f"{path} is no vocabulary of OpenNMT-tf: it does not begin with "
+            f"{path} is not a vocabulary of OpenNMT-tf: it does not begin with "
             f"{', '.join(_FIRST)}."
         )
     if len(tokens) != size - 1 or len({*tokens}) != len(tokens):
@@ -175,7 +175,7 @@ def _pieces(path, size):
     if not any("\u2581" in token for token in tokens):
         raise UserError(
             f"{path} has no token with \u2581, the space of SentencePiece: "
-            "models with another tokenization are not converted."
+            "only models tokenized by SentencePiece are converted."
         )
     return [*CONTROL, *tokens[3:]]
 
@@ -206,7 +206,7 @@ def _heads(folder, dim, given):
     heads = str(given or named.get("num_heads") or _HEADS.get(dim))
     if not re.fullmatch("[0-9]{1,99}", heads):
         raise UserError(
-            f"{folder} does not tell the number of attention heads: give it "
+            f"{folder} does not contain the number of attention heads: give it "
             "with --heads."
         )
     return int(heads)

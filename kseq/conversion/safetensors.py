@@ -83,7 +83,7 @@ def write_safetensors(path, tensors):
 
 def _tensor(data, dtype, shape, data_offsets):
     if dtype not in _TYPES:
-        raise ValueError(f"tensors of {dtype} are not read")
+        raise ValueError(f"tensors of {dtype} are not supported")
     begin, end = data_offsets
     if not all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end)):
         raise ValueError("sizes must not be negative")

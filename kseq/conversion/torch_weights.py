@@ -72,7 +72,7 @@ def read_torch_weights(path):
         raise UserError(f"{path}: {error}") from None
     except _BROKEN as error:
         raise UserError(
-            f"{path} is no file of torch.save, or broken: "
+            f"{path} was not written by torch.save, or is broken: "
             f"{type(error).__name__}: {single_line(error)}"
         ) from None
 
@@ -229,7 +229,9 @@ def _load(file, storage):
                 found = storage(_text(key), of_type.name, size)
                 stack.append(found)
             case name:
-                raise UserError(f"its pickle has {name}, which is not read.")
+                raise UserError(
+                    f"its pickle has {name}, which is not supported."
+                )
     [found] = stack
     return found
 
@@ -248,7 +250,7 @@ def _known(module, name):
 def _function(name):
     """What rebuilds a tensor or a dict in place of a function."""
     if not isinstance(name, _Global) or name not in _REBUILDS:
-        raise UserError("its pickle calls what is no function.")
+        raise UserError("its pickle calls something that is not a function.")
     return _REBUILDS[name]
 
 
@@ -289,7 +291,7 @@ def _read_legacy(file, path):
         return lambda: values[key]
 
     if _load(file, storage) != _MAGIC:
-        raise UserError("it is no file of torch.save.")
+        raise UserError("it was not written by torch.save.")
     _load(file, storage)  # the version of the format
     _load(file, storage)  # sizes of C types; they are little-endian
     found = _load(file, storage)

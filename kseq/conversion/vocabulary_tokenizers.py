@@ -52,13 +52,13 @@ def _tokenizer(path, pieces):
     try:
         proto = sentencepiece_model_pb2.ModelProto.FromString(content)
     except Exception:  # DecodeError is a class of each implementation
-        raise UserError(f"{path} is no SentencePiece model.") from None
+        raise UserError(f"{path} is not a SentencePiece model.") from None
     control = (kinds.CONTROL, kinds.UNKNOWN)
     own = {
         each.piece: each for each in proto.pieces if each.type not in control
     }
     if not own:
-        raise UserError(f"{path} is no SentencePiece model.")
+        raise UserError(f"{path} is not a SentencePiece model.")
     _check_vocabulary(path, own.values(), pieces)
     del proto.pieces[:]
     for piece, kind in zip(

@@ -42,7 +42,7 @@ class BitErrors:
         for name, examples in sets.items():
             if not examples:
                 raise ValueError(
-                    f"A set must have an example. Received: {name}"
+                    f"A set must have at least one example. Received: {name}"
                 )
         self.predictor = predictor
         self.sets = sets

@@ -95,7 +95,9 @@ def with_sources(metrics, sources):
         UserError: if one of them reads sources, and there are none.
     """
     if comet in metrics and sources is None:
-        raise UserError("comet reads source texts: it is for text from text.")
+        raise UserError(
+            "comet reads source texts: it is for text-to-text models."
+        )
     return [Comet(sources) if metric is comet else metric for metric in metrics]
 
 

@@ -41,7 +41,9 @@ class Retrievals:
     def __init__(self, predictor, examples, candidates=100, seed=0):
         check_integers(candidates=candidates, minimum=2)
         if not examples.answers:
-            raise ValueError("There must be an example. Received: answers=[]")
+            raise ValueError(
+                "There must be at least one example. Received: answers=[]"
+            )
         self.predictor = predictor
         self.sources = examples.contexts
         self.answers = examples.answers

@@ -49,8 +49,8 @@ def lock(path, needs, option):
                 raise
             raise RunError(
                 f"{path} cannot be locked: {error.strerror}. {needs} "
-                "Lustre has it where it is mounted with the "
-                f"option flock; or use a {option} on another disk."
+                "Mount Lustre with the option flock, or use a "
+                f"{option} on another disk."
             ) from error
         if _is_at(descriptor, path):
             break

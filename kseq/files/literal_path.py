@@ -47,8 +47,8 @@ def literal_path(directory):
             link.symlink_to(directory.absolute())
         except OSError as error:
             raise UserError(
-                f"{directory}: TensorFlow takes this path for a pattern; the "
-                "symbolic link that replaces it cannot be made in a temporary "
+                f"{directory}: TensorFlow reads this path as a pattern, and a "
+                "symbolic link to it cannot be created in a temporary "
                 f"directory: {error.strerror}. Choose a path without [ ] * ? "
                 "and \\, in UTF-8."
             ) from error

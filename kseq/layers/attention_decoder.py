@@ -23,7 +23,7 @@ from kseq.ops.masks import PLACES
 class AttentionDecoder(keras.layers.Layer):
     """Recurrent layers and attention, over a whole sequence or step by step.
 
-    With h the state of the top layer, in the order of
+    With h the state of the top layer, the values of `order` are
 
         luong        h_t = cell(x_t, h_{t-1})
                      c_t = attention(h_t)
@@ -37,7 +37,7 @@ class AttentionDecoder(keras.layers.Layer):
     the attention. Without attention
     the memory is one vector c, h_t = cell([x_t; c], h_{t-1}) and y_t = h_t.
 
-    Projections and attention that no later step depends on are computed for
+    Projections and attention on which no later step depends are computed for
     all steps at once. Padding at the end of the inputs needs no mask.
 
     Args:
@@ -45,12 +45,12 @@ class AttentionDecoder(keras.layers.Layer):
         num_layers: int, recurrent layers.
         attention: an attention layer, or None. The decoder creates a copy
             with its own dtype policy. A layer with the attribute
-            `reads_last_weights` is given the weights of the last step, (B, 1,
-            S), as `last_weights`; it needs Bahdanau's order or input feeding.
-            One with `reads_positions` is given the number of each step, from
-            0, (B, T) int, as `positions`.
+            `reads_last_weights` is given the weights of the previous step, (B,
+            1, S), as `last_weights`; it needs `order="bahdanau"` or input
+            feeding. A layer with `reads_positions` is given the number of each
+            step, from 0, (B, T) int, as `positions`.
         order: "luong" or "bahdanau".
-        input_feeding: bool, in the order of Luong.
+        input_feeding: bool, only with `order="luong"`.
         cell: "lstm", "gru", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b),
             see `RecurrentStack`.
         dropout: float, between the layers and on the outputs.
@@ -390,7 +390,7 @@ def check_order(attention, order, input_feeding):
     reads_last = getattr(attention, "reads_last_weights", False)
     if reads_last and order == "luong" and not input_feeding:
         raise ValueError(
-            "This attention reads the weights of the last step: set "
+            "This attention reads the weights of the previous step: set "
             f'order="bahdanau" or input_feeding=True. {received}, '
             f"input_feeding={input_feeding}"
         )

@@ -29,16 +29,17 @@ def load(
             for a model on the Hugging Face Hub, perhaps with `@<revision>`, or
             `builtin://<name>` for a built-in one, such as
             `builtin://dates`, which is trained when it is first loaded.
-        *others: more runs, whose models answer together with the first: an
-            ensemble, the mean of their probabilities. All generate text, all
-            give labels, or all give tags; they have the same tokenizers.
+        *others: more runs, which form an ensemble with the first: their
+            probabilities are averaged. All must generate text, all give
+            labels, or all give tags, with the same tokenizers.
         weights: of a run: "average", "best" or "last"; by default the first of
-            these that exists.
-        search: of a run: how answers are found, for example
+            these that exists in the run.
+        search: of a run: the search, for example
             `kseq.decoding.GreedySearch()`; by default that of the run.
-        allow_ops: of an export: names of operations that it may have as well
-            as those of kseq's own exports. Such an operation can read and
-            write files and run programs: only for exports that you trust.
+        allow_ops: of an export: names of operations that it may have in
+            addition to those of kseq's own exports. An operation can read and
+            write files and run programs: use this only for exports that you
+            trust.
 
     Returns:
         A `GeneratorPredictor` or a `ClassifierPredictor`: a callable, lists
@@ -71,11 +72,11 @@ def load(
                 )
         if others:
             raise UserError(
-                f"An ensemble is of run directories; {path} is an export."
+                f"An ensemble needs run directories; {path} is an export."
             )
     runs = [path, *map(run_path, others)]
     if len({os.path.realpath(run) for run in runs}) < len(runs):
-        raise UserError("An ensemble is of different runs; one is given twice.")
+        raise UserError("An ensemble needs different runs; one is given twice.")
     if "tensorflow" not in sys.modules:
         start_tensorflow()
     from kseq.devices import check_not_forked  # imports TensorFlow

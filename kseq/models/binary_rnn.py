@@ -115,8 +115,8 @@ class BinaryRNN(ExactModel):
         """
         if not self.has_memory:
             raise ValueError(
-                "Weightings are of a NeuralTuringMachine. "
-                f"Received: cell={type(self.cell).__name__}"
+                "Only a NeuralTuringMachine has weightings. Received: "
+                f"cell={type(self.cell).__name__}"
             )
         traced = layers.RNN(_WithWeightings(self.cell), return_sequences=True)
         source = ops.cast(inputs["source"], self.compute_dtype)

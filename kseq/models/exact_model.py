@@ -70,14 +70,15 @@ class ExactModel(keras.Model):
     clipping. `evaluate` leaves label smoothing out of its loss.
 
     If the loss or gradient of a step is not finite, the update is skipped and
-    `fit` raises `DivergedError`, which names the layer where it began. On a
-    GPU, it does so up to ten steps later, but none of these changes anything.
+    `fit` raises `DivergedError`, which names the first layer with such values.
+    On a GPU it is raised up to ten steps later; these steps change nothing.
     With mixed_float16, the optimizer handles overflow. A step that runs out of
-    memory raises `OutOfMemoryError`, a first id out of range `ArgumentError`.
+    memory raises `OutOfMemoryError`, an id out of range in the first batch
+    `ArgumentError`.
 
-    `steps_done` is the number of training steps since `compile`, also of those
-    whose update mixed_float16 skips. `training.Checkpoints` restores it.
-    `seconds_waiting` is the time in which these steps waited for their batch.
+    `steps_done` is the number of training steps since `compile`, including
+    those whose update mixed_float16 skips. `training.Checkpoints` restores it.
+    `seconds_waiting` is the time for which these steps waited for their batch.
 
     `copy.deepcopy(model)` copies all of it, `type(model).from_config(
     model.get_config())` all but the weights and what `compile` got.
@@ -136,14 +137,13 @@ class ExactModel(keras.Model):
     ) -> TokenLosses:
         """The losses of a batch; override it for a custom loss.
 
-        Losses are summed over all batches with their weights, and divided by
-        the sum of the weights. What is one number for each row, say of CTC,
-        is added to the tokens of the row in equal parts, divided by the
-        number of them:
+        The weighted losses are summed over the global batch, and divided by the
+        sum of the weights. A loss with one number for each row, such as CTC,
+        is spread evenly over the tokens of the row:
 
             loss + ctc[:, None] / maximum(sum(weight > 0, axis=1), 1)[:, None]
 
-        A part of a batch may have no rows: that of a device, of the last batch.
+        The part of a batch on one device may have no rows, in the last batch.
 
         Args:
             inputs: inputs of the model.
@@ -190,7 +190,7 @@ class ExactModel(keras.Model):
             loss: None; the loss is that of `token_losses`.
             label_smoothing: float in [0, 1), probability spread evenly over
                 the vocabulary.
-            clip_norm: float, largest global norm of the gradient, or None.
+            clip_norm: float, maximum global norm of the gradient, or None.
             accumulation_steps: int, micro-batches that a batch is cut into
                 to save memory. The update stays the same.
             r_drop: float, weight of R-Drop, for small data: a batch is
@@ -211,11 +211,11 @@ class ExactModel(keras.Model):
             metrics: None; see the class for those that are reported.
             weighted_metrics: None; see `metrics`.
             jit_compile: bool, whether XLA compiles the training step; or
-                "auto": where there is a GPU and all layers support it. Each
-                shape of a batch takes XLA from seconds to a minute, so that
-                `evaluate` does without. On several devices, what each of them
-                computes of a batch is compiled; not the losses of a
-                `DualEncoder`, which need all devices.
+                "auto": if there is a GPU and all layers support it. XLA
+                takes from seconds to a minute for each shape of a batch, so
+                `evaluate` does not use it. On several devices, the
+                computation of each device is compiled, but not the losses
+                of a `DualEncoder`, which need all devices.
             steps_per_execution: 1. A GPU does not wait for the host between
                 steps, see `StepFunction`.
 
@@ -377,7 +377,8 @@ def _chooses_xla(model):
 def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise ValueError(
-            f"optimizer must be that of Keras. Received: optimizer={optimizer}"
+            "optimizer must be a Keras optimizer. Received: "
+            f"optimizer={optimizer}"
         )
     check_number("label_smoothing", label_smoothing, 0, BELOW_ONE, "in [0, 1)")
     if clip_norm is not None:

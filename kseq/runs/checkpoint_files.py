@@ -379,9 +379,9 @@ def best_weights(run):
     first, *others = [*steps, "last"]
     if first == "average" and steps.get(others[0], 0) > steps[first]:
         print(
-            f"{run.path} was trained after step {steps[first]}, that of its "
-            f"average: {others[0]!r} of step {steps[others[0]]} is used "
-            "instead. `kseq average` makes a new one.",
+            f"{run.path} was trained further after its average of step "
+            f"{steps[first]}: {others[0]!r} of step {steps[others[0]]} is used "
+            "instead. `kseq average` makes a new average.",
             file=sys.stderr,
         )
         return others[0]

@@ -28,7 +28,7 @@ def check_exports(directory, run_path):
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise RunError(
-            f"{directory} cannot be written: {folder} is read-only for you."
+            f"{directory} cannot be written: {folder} is not writable."
         )
 
     record = directory / _RUN

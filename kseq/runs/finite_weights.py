@@ -22,5 +22,5 @@ def check_finite(owner: Any, weights: Iterable[Any]) -> None:
         ):
             raise UserError(
                 f"{owner} has weights that are NaN or infinite: its answers "
-                "would mean nothing."
+                "would be meaningless."
             )

@@ -248,7 +248,7 @@ class _Services(
             self.body_limit,
         )
         if request.output_filter:
-            raise RequestError("A stream has no output_filter")
+            raise RequestError("A stream does not support output_filter")
         parts = streamed_answer(
             self.batcher, servable, found, self._timeout(context)
         )
@@ -276,11 +276,13 @@ class _Services(
 
     @_call
     async def MultiInference(self, request, context):  # noqa: N802
-        raise RequestError("No multi-inference", "UNIMPLEMENTED")
+        raise RequestError("MultiInference is not implemented", "UNIMPLEMENTED")
 
     @_call
     async def HandleReloadConfigRequest(self, request, context):  # noqa: N802
-        raise RequestError("The models are those of its start", "UNIMPLEMENTED")
+        raise RequestError(
+            "Models cannot be changed after the start", "UNIMPLEMENTED"
+        )
 
     @_call
     async def GetModelMetadata(self, request, context):  # noqa: N802

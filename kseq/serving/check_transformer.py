@@ -29,7 +29,7 @@ def check_transformer(
     else:
         return
     raise UserError(
-        f"{toolkit} runs Transformers from text to text. This model has "
+        f"{toolkit} runs only text-to-text Transformers. This model has "
         f"{found}."
     )
 

@@ -20,10 +20,10 @@ of the first alone.
 
 
 def ensemble(served: Mapping[str, Any]) -> Generator | Classifier | Tagger:
-    """Joins models: the probabilities are the means of theirs.
+    """Joins models into an ensemble, which averages their probabilities.
 
-    The search and the strings that end an answer are those of the first; the
-    limits are those that all of them keep.
+    The search and the stop strings are those of the first model; a limit is the
+    strictest of all models.
 
     Args:
         served: dict, name, for messages -> `Generator`, `Classifier` or
@@ -40,8 +40,8 @@ def ensemble(served: Mapping[str, Any]) -> Generator | Classifier | Tagger:
     for name, each in served.items():
         if not isinstance(each, Generator | Classifier | Tagger):
             raise UserError(
-                "An ensemble is of models that generate text, of classifiers "
-                f"or of taggers; {name} is none of them."
+                "An ensemble needs models that generate text, classifiers or "
+                f"taggers; {name} is none of these."
             )
     (first_name, first), *others = served.items()
     for name, each in others:

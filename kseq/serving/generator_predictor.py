@@ -35,8 +35,8 @@ _DRAWN = {"temperature": float, "top_p": float, "seed": int}
 class GeneratorPredictor:
     """Answers lists of strings by lists of strings.
 
-    `kseq.load` gives one for a run or an export that answers with a text, its
-    own or one of those that it knows.
+    `kseq.load` returns one for a run or an export whose answers are texts,
+    generated or retrieved.
 
     Args:
         signatures: dict of functions, see `kseq.serving.Generator`.
@@ -99,10 +99,10 @@ class GeneratorPredictor:
     def stream(self, given: Any) -> AnswerStream:
         """The best answer to one input, while it is being found.
 
-        What it yields is not revised. With a beam this is what all hypotheses
-        have in common that may still become the best answer; with greedy
-        search and sampling it is each piece. Where a model cannot do that, as
-        an export of an earlier version, the answer comes at once.
+        Text that was yielded is never revised. A beam search yields the prefix
+        shared by all hypotheses that may still become the best answer; greedy
+        search and sampling yield each piece. If a model cannot stream, such as
+        an export of an earlier version, the answer comes in one part.
 
         Args:
             given: str, or what `source` says.
@@ -212,8 +212,8 @@ class GeneratorPredictor:
         """HTML or XML documents whose texts are answered, with all tags.
 
         Sentences are answered one by one, as in `paragraphs`. A tag in a
-        sentence is put at the words that attend to those that it was at, see
-        `kseq.data.text.markup`.
+        sentence is placed at the words of the answer that attend to the words
+        that it enclosed, see `kseq.data.text.markup`.
 
         Args:
             documents: list of str, which may be parts of documents.
@@ -238,8 +238,9 @@ class GeneratorPredictor:
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
         """The scores of given answers, a list of float.
 
-        Those of the pieces that the tokenizer makes of them. A search may find
-        a text in other pieces; the score of its `Hypothesis` is that of these.
+        These are the scores of the pieces into which the tokenizer splits the
+        answers. A search may find the same text in different pieces; the score
+        of its `Hypothesis` is that of those pieces.
 
         Args:
             inputs: list of str.
@@ -390,7 +391,7 @@ class GeneratorPredictor:
             name = "sample"
             if n_best > 1 or prefixes is not None:
                 raise UserError(
-                    "An export samples one answer an input, without a prefix."
+                    "An export samples one answer per input, without a prefix."
                 )
             columns |= self._draws(len(inputs))
         if prefixes is not None:
@@ -398,7 +399,7 @@ class GeneratorPredictor:
         if phrases is not None:
             if prefixes is not None or self.sampling is not None:
                 raise UserError(
-                    "Phrases are not for samples or answers with a prefix."
+                    "Phrases cannot be combined with sampling or a prefix."
                 )
             columns["required"], columns["forbidden"] = _two_lists(phrases)
             name = "phrases"
@@ -482,5 +483,5 @@ def _two_lists(phrases):
 
 def _vectors(rows):
     if not rows:
-        raise ValueError("Expected one text or more; [] has no vectors.")
+        raise ValueError("Expected at least one text. Received: []")
     return np.stack([row["vector"] for row in rows])

@@ -155,11 +155,11 @@ def _check(served):
     found = type(served).__name__, type(served.preprocessor).__name__
     if not isinstance(served.preprocessor, kinds.get(type(served), ())):
         raise UserError(
-            "--format litert is for translators and classifiers of documents. "
+            "--format litert is for translators and document classifiers. "
             f"This is a {found[0]} with a {found[1]}."
         )
     if getattr(served, "stop", ()):
-        raise UserError("--format litert has no stop strings.")
+        raise UserError("--format litert does not support stop strings.")
 
 
 class _OfOne:

@@ -45,7 +45,7 @@ def predict_batches(
             in the first column, which has no numbers.
         batch_size: int; None for 32 to 128, fewer if they are long, and for
             32 to 1,024 where there is a GPU. A batch that does not fit into
-            memory is cut into halves, and so are those after it.
+            memory is halved, and so are all later batches.
         progress: callable of the number of inputs done since its last call,
             see `kseq.terminal.progress`; or None.
 
@@ -93,8 +93,8 @@ def predict_batches(
                 fits = length // 2
                 _log.warning(
                     f"A batch of {len(places)} inputs does not fit into "
-                    "memory: it is cut into halves, and so are those after "
-                    f"it. A batch size of {-(-len(places) // 2)} avoids that."
+                    "memory: it is halved, and so are all later batches. A "
+                    f"batch size of {-(-len(places) // 2)} avoids that."
                 )
             return in_halves(places)
         for row, place in enumerate(places):

@@ -72,5 +72,5 @@ def check_columns(columns, source, more=0):
         names = "one column" if number == 1 else f"{number} columns"
         names += f", or {number + more}" * bool(more)
         raise DataError(
-            f"--columns names {names} here; found {' '.join(columns)}."
+            f"--columns takes {names} here; found {' '.join(columns)}."
         )

@@ -59,7 +59,9 @@ def prepare_with_bpe(prepare, options, kept, beam, option, items, *columns):
         UserError: there are pieces or tokenizers.
     """
     if options.pieces:
-        raise UserError(f"{items} have pieces of bpe: leave out --pieces.")
+        raise UserError(
+            f"{items} always have pieces of bpe: leave out --pieces."
+        )
     return prepare_file(
         *(prepare, options, kept, beam, option, *columns),
         vocab_size=options.vocab_size,

@@ -70,7 +70,7 @@ class Trackers:
             except Exception as error:  # of any kind, by their own code
                 self._trackers.remove(tracker)
                 _log.warning(
-                    f"{tracker.name} gets no more of this training: "
+                    f"{tracker.name} gets no more data of this run: "
                     f"{_line(error)}"
                 )
 

@@ -343,8 +343,8 @@ def test_a_guided_alignment_needs_a_third_column_and_fixed_pieces():
         ({"columns": columns}, "--columns 1 2 3 --guided-alignment 0$"),
         ({**guided, "columns": columns[:2]}, "--columns 1 2 --guided"),
         ({**guided, "subword_dropout": 0.1}, "needs --subword-dropout 0"),
-        (guided, "needs the alignments of words: --columns SOURCE TARGET"),
-        ({**guided, "train": ("a.tsv",)}, "needs the alignments of words"),
+        (guided, "needs word alignments: give --columns SOURCE TARGET"),
+        ({**guided, "train": ("a.tsv",)}, "needs word alignments"),
         ({"guided_alignment": -1.0}, "a number of at least 0. Received: -1.0"),
         ({"guided_alignment": math.nan}, "a number of at least 0"),
         ({"guided_alignment": math.inf}, "a number of at least 0"),
@@ -404,7 +404,7 @@ def test_a_guided_alignment_of_prepared_pairs(tmp_path):
             train=(folder,), guided_alignment=0.1
         )
     check_options(guided[3])
-    with pytest.raises(UserError, match="needs the alignments of words"):
+    with pytest.raises(UserError, match="needs word alignments"):
         check_options(guided[2])
     (tmp_path / "3" / "source.values").unlink()
     with pytest.raises(
@@ -794,7 +794,7 @@ def test_text_that_is_needed_is_not_that_of_prepared_data(
             *(OfFiles(), OfFiles(), ["--train", "out"], "dialogues"),
             **{"prog": "x", "description": ""},
         )
-    assert "do not have the text of training" in capsys.readouterr().err
+    assert "do not contain the training texts" in capsys.readouterr().err
 
 
 @dataclasses.dataclass(frozen=True)

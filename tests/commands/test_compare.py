@@ -119,8 +119,8 @@ def test_what_cannot_be_compared(
         (tmp_path / "no" / "page.html", "there is no folder"),
         (os.devnull, "is a pipe or a device"),
         ("hf://me/page", "nothing is written to URLs"),
-        (files[0], "this file is compared"),
-        (answers, "this file is compared"),
+        (files[0], "one of the files to compare"),
+        (answers, "one of the files to compare"),
     ):
         message = refused("compare", answers, answers, *files, "--page", page)
         assert expected in message

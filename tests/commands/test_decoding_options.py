@@ -44,7 +44,7 @@ def test_a_glossary_that_no_answer_fits(run, predict, glossary_file, options):
     path = glossary_file("b\tb a b\nb\tb a\t!\n\tc\t!\n")
     lines = b"a\n\na b\n"
     rows, notes = predict(run, lines, "--glossary", path, "--json", *options)
-    assert notes == "line 3 has no answer that fits the glossary.\n"
+    assert notes == "line 3: no answer satisfies the glossary.\n"
     answers = [json.loads(row, parse_constant=pytest.fail) for row in rows]
     assert answers[1]["score"] == 0
     assert (answers[2]["text"], answers[2]["score"]) == ("", None)
@@ -162,8 +162,8 @@ def test_the_coverage_penalty_counts_in_scores_too(run, call, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--glossary", "FILE", "--greedy"], "--glossary is for a beam"),
-        (["--glossary", "FILE", "--sample"], "--glossary is for a beam"),
+        (["--glossary", "FILE", "--greedy"], "--glossary needs a beam search"),
+        (["--glossary", "FILE", "--sample"], "--glossary needs a beam search"),
         (["--glossary", "FILE", "--beam-size", "1"], "beam of two or more"),
         (["--glossary", "FILE", "--prefix", "FILE"], "mutually exclusive"),
         (["--glossary", "FILE", "--attention", "--json"], "not shown with"),
@@ -172,10 +172,10 @@ def test_the_coverage_penalty_counts_in_scores_too(run, call, tmp_path):
         (["--mbr", "1"], "--mbr needs two candidates or more"),
         (["--mbr", "4", "--n-best", "5"], "more than the 4 candidates"),
         (["--mbr", "4", "--beam-size", "3"], "--mbr 4 needs a beam"),
-        (["--groups", "2", "--greedy"], "--groups is for a beam"),
+        (["--groups", "2", "--greedy"], "--groups needs a beam search"),
         (["--groups", "2", "--beam-size", "5"], "multiple of num_groups"),
         (["--diversity", "0.5"], "--diversity needs --groups"),
-        (["--coverage-penalty", "1", "--sample"], "is for a beam"),
+        (["--coverage-penalty", "1", "--sample"], "needs a beam search"),
         (["--coverage-penalty", "1", "--beam-size", "1"], "two or more"),
         (["--coverage-penalty", "1e9"], "coverage_penalty"),
     ],

@@ -102,7 +102,7 @@ def test_an_ensemble_is_of_runs_that_generate_text(
     run, other_run, export, classifier_run, refused, tmp_path
 ):
     assert "is an export" in refused("predict", run, export)
-    assert "an ensemble is of run" in refused("predict", export, run).lower()
+    assert "an ensemble needs run" in refused("predict", export, run).lower()
     again = run / ".." / run.name
     assert "one is given twice" in refused("predict", run, other_run, again)
     message = refused("predict", run, classifier_run)

@@ -96,7 +96,7 @@ def test_evaluate_reads_one_text(run, files, call, refused):
     printed, _ = call("evaluate", run, table, "--columns", "body")
     assert "\nperplexity " in printed
     message = refused("evaluate", run, table, "--columns", "n", "body")
-    assert "--columns names one column here" in message
+    assert "--columns takes one column here" in message
 
 
 def test_what_is_refused(run, export, files, refused):

@@ -242,7 +242,7 @@ def test_answers_are_a_corpus_to_train_on(run, call, tmp_path, monkeypatch):
 )
 def test_words_are_for_json(run, refused, options):
     message = refused("predict", run, "--word-probabilities", *options)
-    assert "--word-probabilities needs --json, without --mbr." in message
+    assert "--word-probabilities needs --json, and excludes --mbr." in message
 
 
 @pytest.mark.parametrize("option", ["--paragraphs", "--stream"])

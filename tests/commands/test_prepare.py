@@ -152,9 +152,12 @@ def test_running_text(call, refused):
     assert "ids: 650 ids (uint16)" in output
     for words, message in (
         (["a.txt"], "--text takes one --train FILE"),
-        (["--columns", "a", "b"], "--columns names one column"),
+        (["--columns", "a", "b"], "--columns takes one column"),
         (["--from", "run"], "run"),
-        (["--vocab-size", "9"], "other options: vocab_size is 8000, now 9"),
+        (
+            ["--vocab-size", "9"],
+            "different options: vocab_size was 8000, now 9",
+        ),
     ):
         assert message in refused(*arguments, *words)
     assert "one --train FILE" in refused("prepare", "new", "--text")
@@ -177,7 +180,7 @@ def test_recordings(call, refused):
     for words, message in (
         (["a.tsv"], "--audio takes one --train FILE"),
         (["--vocab-size", "99"], "training makes the tokenizer"),
-        (["--max-seconds", "9"], "max_seconds is 30.0, now 9.0"),
+        (["--max-seconds", "9"], "max_seconds was 30.0, now 9.0"),
         (["--features", "a.tsv"], "are mutually exclusive"),
         (["--filter"], "--filter is for pairs"),
     ):
@@ -272,7 +275,7 @@ def test_documents(call, refused):
         (["--columns", "a"], "--columns names 2 columns here"),
         (["--pieces", "char"], "leave out --pieces"),
         (["--text"], "--documents and --text are mutually exclusive"),
-        ([], "other options: vocab_size is 290, now 16000"),
+        ([], "different options: vocab_size was 290, now 16000"),
     ):
         assert message in refused(*arguments, *words)
 
@@ -299,7 +302,7 @@ def test_tags(call, refused):
         (["--columns", "a"], "--columns names 2 columns here"),
         (["--pieces", "char"], "leave out --pieces"),
         (["--documents"], "--documents and --tags are mutually exclusive"),
-        ([], "other options: vocab_size is 280, now 8000"),
+        ([], "different options: vocab_size was 280, now 8000"),
     ):
         assert message in refused(*arguments, *words)
 
@@ -325,7 +328,7 @@ def test_dialogues(call, refused):
         (["--columns", "a"], "leave out --columns"),
         (["--pieces", "char"], "leave out --pieces"),
         (["--tags"], "--tags and --dialogues are mutually exclusive"),
-        ([], "other options: vocab_size is 290, now 8000"),
+        ([], "different options: vocab_size was 290, now 8000"),
     ):
         assert message in refused(*arguments, *words)
 

@@ -39,9 +39,9 @@ def test_the_seed_decides_what_is_drawn(run, predict):
         (["--top-p", "0.5"], "--top-p needs --sample"),
         (["--seed", "0"], "--seed needs --sample"),
         (["--greedy", "--seed", "1"], "--seed needs --sample"),
-        (["--sample", "--beam-size", "2"], "--beam-size is for a beam"),
-        (["--greedy", "--beam-size", "2"], "--beam-size is for a beam"),
-        (["--greedy", "--patience", "2"], "--patience is for a beam"),
+        (["--sample", "--beam-size", "2"], "--beam-size needs a beam search"),
+        (["--greedy", "--beam-size", "2"], "--beam-size needs a beam search"),
+        (["--greedy", "--patience", "2"], "--patience needs a beam search"),
     ],
 )
 def test_options_that_contradict_each_other(run, refused, options, message):

@@ -433,7 +433,7 @@ def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd, is_separate):
         (of_another_model, "does not fit its vocabulary"),
         (change("generation_config.json", num_beams=0), "beam_size"),
         slow(change("generation_config.json", max_length=1), "max_length"),
-        (write("source.spm", b"\xff" * 50), "no SentencePiece model"),
+        (write("source.spm", b"\xff" * 50), "not a SentencePiece model"),
         (write("target.spm", b""), "SentencePiece model"),
         (write("model.safetensors", b""), "model.safetensors cannot be read"),
         (

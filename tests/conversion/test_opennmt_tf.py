@@ -262,12 +262,15 @@ def lines(change):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "checkpoint").unlink(), "has no checkpoint"),
-        (write("checkpoint", "\0\1"), "has no checkpoint"),
+        (
+            lambda folder: (folder / "checkpoint").unlink(),
+            "has no TensorFlow checkpoint",
+        ),
+        (write("checkpoint", "\0\1"), "has no TensorFlow checkpoint"),
         (write("checkpoint", ""), "checkpoint is broken"),
         (
             write("checkpoint", 'model_checkpoint_path: "../a"'),
-            "has no checkpoint",
+            "has no TensorFlow checkpoint",
         ),
         (
             lambda folder: (
@@ -279,7 +282,7 @@ def lines(change):
         (cut("*.index"), "ckpt-300 is broken"),
         (cut("*.data*"), "ckpt-300 is broken"),
         (cut("*.vocab", 0), "does not begin with <blank>, <s>, </s>"),
-        (cut("*.model"), "no SentencePiece model"),
+        (cut("*.model"), "not a SentencePiece model"),
         (lines(lambda tokens: [*tokens, "more"]), "the model has"),
         (lines(lambda tokens: [*tokens[:-1], "a", "a"]), "different tokens"),
         (lines(lambda tokens: tokens[1:]), "does not begin with"),
@@ -289,7 +292,7 @@ def lines(change):
         ),
         (
             lambda folder: (folder / "source.vocab").write_bytes(b"\xff"),
-            "no text in UTF-8",
+            "not text in UTF-8",
         ),
         (
             write("model_description.py", "ffn_activation=tf.nn.gelu"),
@@ -311,15 +314,21 @@ def test_what_is_not_converted(
     [
         slow({QUERIES: np.zeros((16, 15), "f4")}, "has the shape (16, 15)"),
         ({SOURCE: np.zeros((5, 16), "f4")}, "the model has 4"),
-        ({SOURCE: np.zeros((48, 3), "f4")}, "is no Transformer of OpenNMT-tf"),
-        ({SOURCE: np.zeros((48, 2), "f4")}, "is no Transformer of OpenNMT-tf"),
+        (
+            {SOURCE: np.zeros((48, 3), "f4")},
+            "is not a Transformer of OpenNMT-tf",
+        ),
+        (
+            {SOURCE: np.zeros((48, 2), "f4")},
+            "is not a Transformer of OpenNMT-tf",
+        ),
         ({SOURCE: np.zeros((48, 6), "f4")}, "must be a multiple of num_heads"),
-        ({SOURCE: np.zeros(5, "f4")}, "is no Transformer of OpenNMT-tf"),
-        ({TARGET: np.float32(0)}, "is no Transformer of OpenNMT-tf"),
-        ({"drop": ("encoder",)}, "is no Transformer of OpenNMT-tf"),
+        ({SOURCE: np.zeros(5, "f4")}, "is not a Transformer of OpenNMT-tf"),
+        ({TARGET: np.float32(0)}, "is not a Transformer of OpenNMT-tf"),
+        ({"drop": ("encoder",)}, "is not a Transformer of OpenNMT-tf"),
         slow({"drop": ("linear_values/bias",)}, "has no model/encoder/layers"),
         ({"drop": ("decoder/layers",)}, "num_decoder_layers must be"),
-        ({"drop": ("layers/0/ffn",)}, "is no Transformer of OpenNMT-tf"),
+        ({"drop": ("layers/0/ffn",)}, "is not a Transformer of OpenNMT-tf"),
         slow(
             {"drop": ("labels_inputter", "decoder/layer_norm")},
             "has no model/decoder/layer_norm/gamma",
@@ -351,7 +360,7 @@ def test_weights_that_do_not_fit(
         (["--heads", "0"], "argument --heads"),
         (["--vocabulary", "none", "none"], "there is no file 'none'"),
         (["--vocabulary", __file__], "expected 2 arguments"),
-        (["--sentencepiece", __file__, __file__], "no SentencePiece model"),
+        (["--sentencepiece", __file__, __file__], "not a SentencePiece model"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -365,13 +374,13 @@ def test_options_of_another_format(folder, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     start = ["convert", "opennmt-tf"]
     words = [*start, str(folder), "runs/nmt"]
-    check_refused(words, "--sentencepiece: models with another", capfd)
+    check_refused(words, "--sentencepiece: only models tokenized", capfd)
     words = command(folder)
     place = words.index("--heads")
     del words[place : place + 2]
     check_refused(words, "give it with --heads", capfd)
     words = [*start, "hf://me/nmt", "runs/nmt"]
-    check_refused(words, "a folder of this machine", capfd)
+    check_refused(words, "a local folder", capfd)
     words = ["convert", "marian", str(folder), "runs/nmt", "--source-end"]
     check_refused(words, "marian has no --source-end", capfd)
 

@@ -94,9 +94,13 @@ def check_a_tokenizer_that_is_kept(prepare):
     prepare(tokenizer=prepared.tokenizer, vocab_size=300)
     assert files_of("out") == known
     other = Tokenizer.train(["other text"] * 9, 280)
-    with pytest.raises(DataError, match="other options: tokenizers is None"):
+    with pytest.raises(
+        DataError, match="different options: tokenizers was None"
+    ):
         prepare(tokenizer=other)
-    with pytest.raises(DataError, match="other options: vocab_size is None"):
+    with pytest.raises(
+        DataError, match="different options: vocab_size was None"
+    ):
         prepare("again")
     assert again.describe() == prepared.describe()
 

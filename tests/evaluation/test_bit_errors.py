@@ -103,5 +103,5 @@ def test_pictures_are_of_the_longest_sequences():
 
 
 def test_an_empty_set():
-    with pytest.raises(ValueError, match="must have an example"):
+    with pytest.raises(ValueError, match="must have at least one example"):
         BitErrors(Constant(), {"a": [sequence()], "b": []})

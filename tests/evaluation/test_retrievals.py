@@ -133,5 +133,5 @@ def test_turns_are_shown_in_a_line():
 def test_what_cannot_be_judged(right):
     with pytest.raises(ValueError, match="Received: candidates=1"):
         Retrievals(right, Dialogues(["1"], ["1"]), candidates=1)
-    with pytest.raises(ValueError, match="There must be an example"):
+    with pytest.raises(ValueError, match="There must be at least one example"):
         Retrievals(right, Dialogues([], []))

@@ -311,7 +311,7 @@ def test_the_average_is_of_the_last_training(bits_run, bits, capsys):
     assert used() == "other"
     [line] = capsys.readouterr().err.splitlines()
     assert "'best' of step 2 is used" in line
-    assert "after step 1, that of its average" in line
+    assert "trained further after its average of step 1" in line
     found = load_model(run, weights="average").variables[0].numpy()
     np.testing.assert_array_equal(found, values[0])
 

@@ -110,7 +110,7 @@ def test_what_is_cut_is_said(predictors):
 def test_what_it_does_not_have_is_one_message(predictors):
     for predictor in predictors:
         for encode in (predictor.encode, predictor.encode_answers):
-            with pytest.raises(ValueError, match="one text or more"):
+            with pytest.raises(ValueError, match="at least one text"):
                 encode([])
         with pytest.raises(UserError, match=r"^n_best=21 is more than the 20 "):
             predictor.n_best(TEXTS, 21)

@@ -341,5 +341,5 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
         with pytest.raises(RunError, match="file is not a directory"):
             check_exports(tmp_path / path, run)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(RunError, match="is read-only for you"):
+    with pytest.raises(RunError, match="is not writable"):
         check_exports(tmp_path / "a" / "b", run)

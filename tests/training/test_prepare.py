@@ -163,7 +163,7 @@ def test_a_folder_of_the_user_is_only_opened(trained):
     prepare_pairs(
         "other", FILES, tokenizers=PairTokenizers(kept=(other, other))
     )
-    with pytest.raises(DataError, match="prepared with other tokenizers"):
+    with pytest.raises(DataError, match="not prepared with the tokenizers"):
         prepare(started(), ["other"])
     prepare(started(overwrite=True), ["other"])
     with pytest.raises(DataError, match="above 0 for each corpus"):

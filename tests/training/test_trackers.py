@@ -138,7 +138,7 @@ def test_a_tracker_that_fails_does_not_end_training(fakes, tmp_path, caplog):
         started.end()
     [message] = [record.message for record in caplog.records]
     assert message == (
-        "mlflow gets no more of this training: no \\x1b[2J network"
+        "mlflow gets no more data of this run: no \\x1b[2J network"
     )
     assert fakes["wandb"].calls[1:] == [
         *((step, {"train/loss": 1.0}) for step in (1, 2)),

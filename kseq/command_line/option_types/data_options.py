@@ -76,15 +76,15 @@ class TranslationOptions:
         has_alignment, guided = len(self.columns) > 2, self.guided_alignment > 0
         if self.columns and has_alignment != guided:
             raise UserError(
-                "--columns SOURCE TARGET ALIGNMENT and --guided-alignment 0.1, "
-                "or another weight, need each other. Received: --columns "
+                "--columns SOURCE TARGET ALIGNMENT needs --guided-alignment "
+                "0.1, or another weight, and vice versa. Received: --columns "
                 f"{' '.join(self.columns)} --guided-alignment "
                 f"{self.guided_alignment:g}"
             )
         if guided and not has_alignment and not _have_alignments(self.train):
             raise UserError(
-                "--guided-alignment needs the alignments of words: --columns "
-                "SOURCE TARGET ALIGNMENT, also where a folder is prepared."
+                "--guided-alignment needs word alignments: give --columns "
+                "SOURCE TARGET ALIGNMENT, to `kseq prepare` as well."
             )
 
     def unread(self):

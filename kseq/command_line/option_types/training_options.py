@@ -74,8 +74,8 @@ class FineTuningOptions(TrainingOptions):
     def check(self):
         if self.new_tokenizer and not self.from_:
             raise UserError(
-                "--new-tokenizer needs --from: a run that starts from no other "
-                "always trains its tokenizer."
+                "--new-tokenizer needs --from: without --from, a run always "
+                "trains its own tokenizer."
             )
         if self.lora and not self.from_:
             raise UserError("--lora needs --from: it fine-tunes a run.")
@@ -114,7 +114,9 @@ class WordVectorOptions:
 
     def check(self):
         if self.vectors and self.from_:
-            raise UserError("--from has embeddings already: omit --vectors.")
+            raise UserError(
+                "The run of --from has embeddings already: omit --vectors."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

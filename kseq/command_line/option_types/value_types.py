@@ -112,8 +112,8 @@ class NotPrepared:
         """Returns what is wrong with a value, or None."""
         if is_prepared(value):
             return (
-                "prepared data do not have the text of training, which this "
-                "needs: give their file"
+                "prepared data do not contain the training texts, which this "
+                "recipe needs: give the file"
             )
         return None
 

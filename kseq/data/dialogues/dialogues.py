@@ -125,7 +125,7 @@ def usable_dialogues(
         counts["dialogues"] += 1
         yield turns
     if not counts["dialogues"]:
-        raise DataError(f"{path}: there is no dialogue of two turns in it.")
+        raise DataError(f"{path}: it has no dialogue of at least two turns.")
 
 
 def answers_of(dialogues: Iterable[list[str]], max_turns: int) -> Dialogues:

@@ -51,8 +51,8 @@ class PreparedDialogues:
     def train(self) -> Dialogues:
         """Raises DataError: the folder does not have the text of training."""
         raise DataError(
-            "Prepared dialogues do not have the text of training, which this "
-            "needs: give their file."
+            "Prepared dialogues do not contain the training texts, which this "
+            "recipe needs: give the file of dialogues."
         )
 
     @property

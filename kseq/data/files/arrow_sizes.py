@@ -131,7 +131,7 @@ def _lengths(array, places) -> np.ndarray:
 
     kind = array.type
     if types.is_nested(kind) or types.is_dictionary(kind):
-        raise ValueError(f"columns of {kind} are not read")
+        raise ValueError(f"columns of {kind} are not supported")
     if types.is_null(kind):
         return np.zeros(len(places), np.int64)
     places = places + array.offset

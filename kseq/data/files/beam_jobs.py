@@ -35,8 +35,8 @@ def run_beam_jobs(
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError:
         raise DataError(
-            "Preparing in a pipeline of Apache Beam needs the package "
-            "apache-beam: pip install 'kseq[beam]'"
+            "Preparing with Apache Beam needs the package apache-beam: pip "
+            "install 'kseq[beam]'"
         ) from None
     for job in jobs:
         _error_of(job).unlink(missing_ok=True)
@@ -51,8 +51,8 @@ def run_beam_jobs(
     except Exception as error:  # each runner has its own
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UserError(
-            f"The pipeline of Apache Beam has failed: {lines[-1]:.500}. What "
-            "is finished is kept."
+            f"The Apache Beam pipeline has failed: {lines[-1]:.500}. What is "
+            "finished is kept."
         ) from error
     for number, job in enumerate(jobs):
         if _error_of(job).is_file():

@@ -146,9 +146,7 @@ def as_names(path, names, count, kind):
     try:
         names = [os.fsdecode(name) for name in names.tolist()]
     except (SystemError, ValueError):
-        raise DataError(
-            f"{path}: `names` has numbers that are no characters."
-        ) from None
+        raise DataError(f"{path}: `names` has invalid characters.") from None
     first = {}
     for number, name in enumerate(names, start=1):
         if not name:

@@ -264,8 +264,8 @@ class PreparedFolder(os.PathLike):
                 continue  # they may have been trained here
             if known != now:
                 raise DataError(
-                    f"{self.path} is prepared with other options: {key} is "
-                    f"{known}, now {now}. {_OTHERWISE}"
+                    f"{self.path} was prepared with different options: {key} "
+                    f"was {known}, now {now}. {_OTHERWISE}"
                 )
 
     def _has_models(self, hashes) -> bool:
@@ -280,7 +280,7 @@ class PreparedFolder(os.PathLike):
     def _refuse_other_files(self, plan, paths, others):
         """Raises DataError unless files are those that a plan is made from."""
         are_others = DataError(
-            f"{self.path} is prepared from other files. {_OTHERWISE}"
+            f"{self.path} was prepared from different files. {_OTHERWISE}"
         )
         groups = [
             (paths.get(name, []), plan["files"].get(name, []))
@@ -292,8 +292,8 @@ class PreparedFolder(os.PathLike):
             for path, identity in zip(found, known, strict=True):
                 if not _is_same_file(path, identity):
                     raise DataError(
-                        f"{path} is not what {self.path} is prepared from, or "
-                        f"has changed since. {_OTHERWISE}"
+                        f"{path} is not the file that {self.path} was prepared "
+                        f"from, or has changed since. {_OTHERWISE}"
                     )
         if plan.get("others", "") != others:
             raise are_others
@@ -345,9 +345,9 @@ class PreparedFolder(os.PathLike):
         files = recorded_files(record, self.path / RECORD)
         if record.get("format") != FORMAT:
             raise DataError(
-                f"{self.path} is of another version of kseq (format "
-                f"{record.get('format')!r:.20}; this one reads {FORMAT}). "
-                "Prepare it again, or upgrade kseq."
+                f"{self.path} was written by a different version of kseq "
+                f"(format {record.get('format')!r:.20}; this one reads "
+                f"{FORMAT}). Prepare it again, or upgrade kseq."
             )
         if kind is not None and record.get("kind") != kind:
             raise DataError(

@@ -68,9 +68,9 @@ def refuse_folder_urls(options: object):
     for name in _FOLDERS:
         if is_url(found := getattr(options, name, None) or ""):
             raise DataError(
-                f"--{name} takes a local folder; at URLs its files are in tar "
-                f"archives, which take the place of the table. Received: "
-                f"{found}"
+                f"--{name} takes a local folder. To read from URLs, put its "
+                "files and their texts into tar archives, and give these "
+                f"instead of the table. Received: {found}"
             )
 
 

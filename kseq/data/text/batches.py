@@ -239,8 +239,8 @@ def _weights_of_all(pairs, weights, max_length):
 def _check_alignment(pairs, subword_dropout):
     if pairs.alignment is None:
         raise DataError(
-            "Guided alignment needs the alignments of words: a third column, "
-            "--columns SOURCE TARGET ALIGNMENT, where pairs are prepared."
+            "Guided alignment needs word alignments: give `kseq prepare` a "
+            "third column, --columns SOURCE TARGET ALIGNMENT."
         )
     if subword_dropout:
         raise ArgumentError(

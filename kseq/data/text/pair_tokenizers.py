@@ -94,8 +94,8 @@ def refuse_other_tokenizers(
     """Raises DataError unless the tokenizers that are kept made the ids."""
     if kept and kept_tokenizers(kept) != kept_tokenizers(prepared):
         raise DataError(
-            "The pairs are prepared with other tokenizers than those of the "
-            "run to start from. Prepare them with --from RUN, or train with "
+            "The pairs were not prepared with the tokenizers of the run to "
+            "start from. Prepare them with --from RUN, or train with "
             "--new-tokenizer."
         )
 

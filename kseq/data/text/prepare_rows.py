@@ -153,11 +153,11 @@ def refuse_tokenizer(kind: str):
     """Raises DataError: prepared data have ids of another tokenizer."""
     if kind == "text":
         raise DataError(
-            "The text is prepared with another tokenizer than that of the run."
+            "The text was not prepared with the tokenizer of the run."
         )
     raise DataError(
-        f"The {kind} are prepared with another tokenizer than that of the run "
-        "to start from: train with --new-tokenizer."
+        f"The {kind} were not prepared with the tokenizer of the run to start "
+        "from: train with --new-tokenizer."
     )
 
 

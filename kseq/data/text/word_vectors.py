@@ -68,8 +68,8 @@ def word_vectors(
     }
     if not vectors:
         raise DataError(
-            f"{path} has none of the {len(words)} pieces of the "
-            "vocabulary. Is it of another language?"
+            f"{path} has none of the {len(words)} pieces of the vocabulary. Is "
+            "it for a different language?"
         )
     rows = [*vectors]
     found = np.array([*vectors.values()])

@@ -135,9 +135,9 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
 
 def test_other_options_and_files_are_refused():
     prepare()
-    with pytest.raises(DataError, match="vocab_size is 330, now 320"):
+    with pytest.raises(DataError, match="vocab_size was 330, now 320"):
         prepare(vocab_size=320)
-    with pytest.raises(DataError, match="prepared from other files"):
+    with pytest.raises(DataError, match="prepared from different files"):
         prepare(validation="b.txt")
     with pytest.raises(DataError, match="validation is part of a prepared"):
         read_dialogue_corpus("out", "b.txt")
@@ -149,11 +149,11 @@ def test_other_options_and_files_are_refused():
         read_dialogue_corpus("text")
     corpus = read_dialogue_corpus("out", log=False)
     other = Tokenizer.train(corpus.validation.lines(), 320)
-    with pytest.raises(DataError, match="with another tokenizer"):
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
         prepare("new", "out", tokenizer=other)
-    with pytest.raises(DataError, match="with another tokenizer"):
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
         corpus.tokenized(DialoguePreprocessor(other))
-    with pytest.raises(DataError, match="do not have the text of training"):
+    with pytest.raises(DataError, match="do not contain the training texts"):
         corpus.train.lines()
 
 

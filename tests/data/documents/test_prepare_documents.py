@@ -134,11 +134,13 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
 
 def test_other_options_and_files_are_refused():
     prepare()
-    with pytest.raises(DataError, match="other options: seed is 1, now 2"):
+    with pytest.raises(DataError, match="different options: seed was 1, now 2"):
         prepare(seed=2)
-    with pytest.raises(DataError, match="prepared from other files"):
+    with pytest.raises(DataError, match="prepared from different files"):
         prepare(validation="b.tsv")
-    with pytest.raises(DataError, match="is not what out is prepared from"):
+    with pytest.raises(
+        DataError, match="is not the file that out was prepared"
+    ):
         prepare(train="b.tsv")
     with pytest.raises(DataError, match="validation is part of a prepared"):
         read_document_corpus("out", "b.tsv")
@@ -148,9 +150,9 @@ def test_other_options_and_files_are_refused():
         read_document_corpus("text")
     corpus = read_document_corpus("out", log=False)
     other = Tokenizer.train(corpus.validation.lines(), 300)
-    with pytest.raises(DataError, match="with another tokenizer"):
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
         prepare("new", "out", tokenizer=other)
-    with pytest.raises(DataError, match="with another tokenizer"):
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
         corpus.tokenized(DocumentPreprocessor(other))
 
 

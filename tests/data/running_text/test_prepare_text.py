@@ -200,12 +200,14 @@ def test_changed_files_and_options():
     prepare_text("out", "a.txt")
     Path("a.txt").rename("b.txt")
     assert len(prepare_text("out", "b.txt").ids) > 300
-    with pytest.raises(DataError, match="other options: tokens is char, now"):
+    with pytest.raises(
+        DataError, match="different options: tokens was char, now"
+    ):
         prepare_text("out", "b.txt", tokens="bpe")
-    with pytest.raises(DataError, match="from other files"):
+    with pytest.raises(DataError, match="from different files"):
         prepare_text("out", "b.txt", "b.txt")
     Path("b.txt").write_text(words(30, 2))
-    with pytest.raises(DataError, match=r"b\.txt is not what out is prepared"):
+    with pytest.raises(DataError, match=r"b\.txt is not the file that out"):
         prepare_text("out", "b.txt")
 
 
@@ -213,11 +215,13 @@ def test_a_folder_has_its_tokenizer():
     Path("a.txt").write_text(words(30))
     prepared = prepare_text("out", "a.txt")
     other = Tokenizer.train([words(30, 2)], 20, "char", verbatim=True)
-    with pytest.raises(DataError, match="prepared with another tokenizer"):
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
         prepared.tokenized(other)
-    with pytest.raises(DataError, match="prepared with another tokenizer"):
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
         prepare_text("new", "out", tokenizer=other)
-    with pytest.raises(DataError, match="other options: tokenizers is None"):
+    with pytest.raises(
+        DataError, match="different options: tokenizers was None"
+    ):
         prepare_text("out", "a.txt", tokenizer=other)
     own = prepared.tokenizer
     for folder, train in (("out", "a.txt"), ("b", "a.txt"), ("new", "out")):

@@ -161,7 +161,7 @@ def test_the_bytes_are_those_of_any_number_of_processes():
 def test_other_files_and_options_are_refused():
     prepare_speech("out", "a.tsv")
     prepare_speech("out", "a.tsv")
-    with pytest.raises(DataError, match="num_mels is 40, now 20"):
+    with pytest.raises(DataError, match="num_mels was 40, now 20"):
         prepare_speech("out", "a.tsv", num_mels=20)
     with pytest.raises(DataError, match="--num-mels 40; expected 20"):
         read_speech_corpus("out", num_mels=20)
@@ -173,7 +173,7 @@ def test_other_files_and_options_are_refused():
     assert "recordings of train are left out: they are too long" in str(left)
     assert len(left.train.names) < len(read_speech_corpus("out").train.names)
     Path("5.wav").write_bytes(wav(tone(0.2)))
-    with pytest.raises(DataError, match="prepared from other files"):
+    with pytest.raises(DataError, match="prepared from different files"):
         prepare_speech("out", "a.tsv")
     Path("5.wav").write_bytes(b"RIFF?")
     shutil.rmtree("out")

@@ -102,9 +102,9 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
 
 def test_other_options_and_files_are_refused():
     prepare()
-    with pytest.raises(DataError, match="vocab_size is 330, now 300"):
+    with pytest.raises(DataError, match="vocab_size was 330, now 300"):
         prepare(vocab_size=300)
-    with pytest.raises(DataError, match="prepared from other files"):
+    with pytest.raises(DataError, match="prepared from different files"):
         prepare(validation="b.tsv")
     with pytest.raises(DataError, match="validation is part of a prepared"):
         read_tagging_corpus("out", "b.tsv")
@@ -114,13 +114,13 @@ def test_other_options_and_files_are_refused():
         read_tagging_corpus("text")
     corpus = read_tagging_corpus("out", log=False)
     other = Tokenizer.train(corpus.validation.lines(), 320)
-    with pytest.raises(DataError, match="with another tokenizer"):
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
         prepare("new", "out", tokenizer=other)
     for preprocessor in (
         WordPreprocessor(other),
         WordPreprocessor(corpus.tokenizer, max_pieces=3),
     ):
-        with pytest.raises(DataError, match="with another tokenizer"):
+        with pytest.raises(DataError, match="not prepared with the tokenizer"):
             corpus.tokenized(preprocessor)
 
 

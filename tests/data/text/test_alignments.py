@@ -145,7 +145,7 @@ def test_alignments_stay_beside_their_pairs(tokenizers, name, monkeypatch):
     assert open_prepared("out").alignment.values.dtype == np.uint16
     whole = prepare_pairs("whole", tables, None, COLUMNS, **options)
     assert whole.alignment.values.tolist() == prepared.alignment.values.tolist()
-    with pytest.raises(DataError, match="other options: columns is"):
+    with pytest.raises(DataError, match="different options: columns was"):
         prepare_pairs("whole", tables, None, COLUMNS[:2], **options)
 
     plain = prepare_pairs("two", tables, None, COLUMNS[:2], **options)

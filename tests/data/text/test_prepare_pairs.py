@@ -283,7 +283,7 @@ def test_filters(tmp_path, kept, part_size):
     lines = [target for rows in expected for _, target in rows]
     assert ids == tokenizer.tokenize_with_end(lines)[0].to_list()
 
-    with pytest.raises(DataError, match="other options: filters is"):
+    with pytest.raises(DataError, match="different options: filters was"):
         prepare_pairs("out", files, [validation], tokenizers=kept)
     everything = LineFilters(max_characters=1)
     with pytest.raises(DataError, match=r"a\.tsv: filters leave out 120 of 12"):
@@ -312,7 +312,7 @@ def test_an_error_in_beam_is_that_of_the_file(tmp_path, kept):
         prepare_pairs("out", **given, beam=[])
     Path("a.csv").write_text("de,en\nja,yes\nnein,no\n")
     assert prepare_pairs("new", **given, beam=[]).counts == (1,)
-    with pytest.raises(UserError, match="Apache Beam has failed"):
+    with pytest.raises(UserError, match="Apache Beam pipeline has failed"):
         prepare_pairs("other", **given, beam=["--runner=nothing"])
 
 
@@ -425,14 +425,14 @@ def test_changed_files_and_options(tmp_path, kept):
     prepare_pairs("out", moved, tokenizers=kept)
     assert os.stat("out/prepared.json") == before
 
-    with pytest.raises(DataError, match="other options: tokenizers is"):
+    with pytest.raises(DataError, match="different options: tokenizers was"):
         prepare_pairs("out", moved, tokenizers=PairTokenizers(300))
-    with pytest.raises(DataError, match="from other files"):
+    with pytest.raises(DataError, match="from different files"):
         prepare_pairs("out", moved + moved, tokenizers=kept)
     text = moved[0].read_bytes()
     time.sleep(0.01)
     moved[0].write_bytes(text.replace(b"1", b"2"))
-    with pytest.raises(DataError, match=r"b\.de is not what out is"):
+    with pytest.raises(DataError, match=r"b\.de is not the file that out"):
         prepare_pairs("out", moved, tokenizers=kept)
 
 
@@ -453,7 +453,7 @@ def test_broken_folders(tmp_path, kept):
     content = json.loads(record.read_text())
 
     for key, value, message in (
-        ("format", 2, "another version of kseq"),
+        ("format", 2, "a different version of kseq"),
         ("kind", "tags", "holds 'tags'; expected 'pairs'"),
         ("files", None, "is broken"),
         ("arrays", {}, "is broken"),
@@ -549,6 +549,6 @@ def test_a_folder_has_its_columns_and_tokenizers(tmp_path, kept):
 
     other = Tokenizer.train(["other words than those"] * 9, 275)
     others = PairTokenizers(kept=(other, other))
-    with pytest.raises(DataError, match="prepared with other tokenizers"):
+    with pytest.raises(DataError, match="not prepared with the tokenizers"):
         prepare_pairs("new", ["out"], tokenizers=others, log=False)
     assert not Path("new").exists()
