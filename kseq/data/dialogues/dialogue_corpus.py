@@ -83,10 +83,9 @@ def read_dialogue_corpus(
 ) -> DialogueCorpus | PreparedDialogues:
     r"""Reads and checks a user's dialogues, or makes the built-in ones.
 
-    Without a validation file about a tenth of the dialogues, and 1,000 at
-    most, is held out of training; equal dialogues stay together. With files,
-    `test` is `validation`; `kseq evaluate` scores a trained model on any
-    other.
+    Without a validation file about a tenth of the dialogues, and 1,000 at most,
+    is held out of training; equal dialogues stay together. With files, `test`
+    is `validation`; `kseq evaluate` scores a trained model on other files.
 
     Args:
         train: path of dialogues, see `read_dialogues`, or a folder of
@@ -94,7 +93,7 @@ def read_dialogue_corpus(
         validation: the same, or None.
         max_turns: maximum number of turns before an answer, the last ones;
             those of the built-in corpus are whole.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
 
     Raises:
         DataError: a file cannot be used.

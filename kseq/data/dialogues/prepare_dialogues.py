@@ -40,7 +40,7 @@ def prepare_dialogues(
 ) -> PreparedDialogues | DialogueCorpus:
     r"""Checks and tokenizes dialogues once, and writes a folder to train from.
 
-    The dialogues, what is held out and what is wrong are those of
+    The dialogues, the held-out part and the problems are those of
     `read_dialogue_corpus`, but the texts are not held in memory: 16 bytes of
     each dialogue are. The ids of each turn are written once; the turns before
     an answer are read from them in training, any number of them. The same files
@@ -57,16 +57,16 @@ def prepare_dialogues(
         validation: the same, or None.
         max_turns: see `read_dialogue_corpus`; the folder does not depend on it.
         vocab_size: see `Tokenizer.train`.
-        tokenizer: by default one is trained. It must be that of a folder that
-            is prepared already.
+        tokenizer: by default one is trained. If `train` is a prepared folder,
+            it must be the tokenizer of that folder.
         processes: see `prepare_documents`.
         beam: see `prepare_pairs`.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
         part_size: bytes of text that a process tokenizes together.
 
     Raises:
-        DataError: a file cannot be used, or the folder is prepared from other
-            files or with other options.
+        DataError: a file cannot be used, or the folder was prepared from
+            different files or with different options.
         DiskError: the disk is full.
 
     Example:

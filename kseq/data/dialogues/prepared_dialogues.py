@@ -85,7 +85,7 @@ def open_prepared_dialogues(
         max_turns: of validation, see `read_dialogue_corpus`.
 
     Raises:
-        DataError: the folder is not complete, broken, or of another kind.
+        DataError: the folder is incomplete, broken, or of a different kind.
     """
     prepared = PreparedFolder(folder)
     with prepared.opened(KIND) as record:

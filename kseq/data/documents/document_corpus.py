@@ -115,7 +115,7 @@ def read_document_corpus(
         validation: the same, or None.
         columns: keys or columns of the label and of the text, in both files.
         seed: of the documents held out.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
 
     Raises:
         DataError: a file cannot be used, or the two do not go together.

@@ -44,7 +44,7 @@ def prepare_documents(
 ) -> PreparedDocuments | DocumentCorpus:
     r"""Checks and tokenizes documents once, and writes a folder to train from.
 
-    The documents, what is held out and what is wrong are those of
+    The documents, the held-out part and the problems are those of
     `read_document_corpus`, but the texts are not held in memory: 16 bytes of
     each document are, and its label. The same files give the same bytes,
     whatever the number of processes. If the process ends before it has
@@ -59,18 +59,18 @@ def prepare_documents(
         validation: the same, or None.
         columns: see `read_document_corpus`.
         vocab_size: see `Tokenizer.train`.
-        tokenizer: by default one is trained. It must be that of a folder that
-            is prepared already.
+        tokenizer: by default one is trained. If `train` is a prepared folder,
+            it must be the tokenizer of that folder.
         seed: of the documents held out.
         processes: number of processes. By default all cores for large files,
             and this process alone for others.
         beam: see `prepare_pairs`.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
         part_size: bytes of text that a process tokenizes together.
 
     Raises:
-        DataError: a file cannot be used, or the folder is prepared from other
-            files or with other options.
+        DataError: a file cannot be used, or the folder was prepared from
+            different files or with different options.
         DiskError: the disk is full.
 
     Example:

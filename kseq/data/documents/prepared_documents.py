@@ -67,7 +67,7 @@ def open_prepared_documents(folder: str | os.PathLike) -> PreparedDocuments:
         folder: that was given to it.
 
     Raises:
-        DataError: the folder is not complete, broken, or of another kind.
+        DataError: the folder is incomplete, broken, or of a different kind.
     """
     prepared = PreparedFolder(folder)
     with prepared.opened(KIND) as record:

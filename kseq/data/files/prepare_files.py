@@ -32,8 +32,8 @@ def prepare_files(
             interrupted, and returns what is recorded.
 
     Raises:
-        DataError: the folder is prepared from other files or with other
-            options.
+        DataError: the folder was prepared from different files or with
+            different options.
     """
     found = {
         split: _files(path)

@@ -89,7 +89,7 @@ def read_caption_corpus(
 
     Without a validation file about a tenth of the pictures, and 1,000 at most,
     is held out of training with all their captions. With files, `test` is
-    `validation`; `kseq evaluate` scores a trained model on any other.
+    `validation`; `kseq evaluate` scores a trained model on other files.
 
     Args:
         train: path of a table of names and captions, see
@@ -103,7 +103,7 @@ def read_caption_corpus(
         network: what computes features.
         kept: path of a folder with the `files` of a run that resumes, or None.
         plain: whether captions become lower case without punctuation.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
 
     Returns:
         CaptionCorpus.

@@ -63,9 +63,9 @@ def prepare_captions(
 ) -> CaptionCorpus:
     r"""Computes the features of pictures once, and writes a folder.
 
-    The captions and what is held out are those of `read_caption_corpus`.
-    Training maps the features into memory and reads no picture: the folder
-    also has the captions, the weights of the network, and the pictures of
+    The captions and the held-out part are those of `read_caption_corpus`.
+    Training maps the features into memory and reads no picture: the folder also
+    has the captions, the weights of the network, and the pictures of
     validation. See `prepare_speech` for resuming and for tokenizers.
 
     Args:
@@ -80,12 +80,12 @@ def prepare_captions(
         plain: see `read_caption_corpus`.
         processes: see `prepare_pairs`.
         beam: see `prepare_pairs`.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
         part_size: bytes of pictures that a process reads together.
 
     Raises:
-        DataError: a file cannot be used, or the folder is prepared from other
-            files or with other options.
+        DataError: a file cannot be used, or the folder was prepared from
+            different files or with different options.
         DiskError: the disk is full.
 
     Example:

@@ -72,7 +72,7 @@ def prepare_text(
 ) -> PreparedText | TextCorpus:
     r"""Tokenizes running text once, and writes a folder to train from.
 
-    The text and what is held out are those of `read_text_corpus`, but the text
+    The text and the held-out part are those of `read_text_corpus`, but the text
     is not held in memory. The same files give the same bytes, whatever the
     number of processes. If the process ends before it has finished, the same
     call resumes; if the folder is complete, it is opened.
@@ -86,17 +86,18 @@ def prepare_text(
         column: see `read_text_corpus`.
         vocab_size: see `Tokenizer.train`.
         tokens: its `model_type`.
-        tokenizer: by default one is trained. It must be that of a folder that
-            is prepared already.
+        tokenizer: by default one is trained. If `train` is a prepared folder,
+            it must be the tokenizer of that folder.
         processes: number of processes. By default all cores for large files,
             and this process alone for others.
         beam: see `prepare_pairs`.
-        log: whether the facts are logged, what is unusual as a warning.
+        log: whether to log the facts, and the problems as warnings.
         part_size: characters that a process tokenizes together.
 
     Raises:
         DataError: a file cannot be used, there is a column, but no table, or
-            the folder is prepared from other files or with other options.
+            the folder was prepared from different files or with different
+            options.
         DiskError: the disk is full.
 
     Example:

@@ -63,7 +63,7 @@ def open_prepared_text(folder: str | os.PathLike) -> PreparedText:
         folder: that was given to it.
 
     Raises:
-        DataError: the folder is not complete, broken, or of another kind.
+        DataError: the folder is incomplete, broken, or of a different kind.
     """
     prepared = PreparedFolder(folder)
     with prepared.opened(KIND) as record:

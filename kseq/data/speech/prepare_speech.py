@@ -58,7 +58,7 @@ def prepare_speech(
 ) -> SpeechCorpus:
     r"""Computes the features of recordings once, and writes a folder.
 
-    The recordings, what is held out and what is wrong are those of
+    The recordings, the held-out part and the problems are those of
     `read_speech_corpus`. Training maps the features into memory and reads no
     recording: the folder also has the transcripts, and for the test of the
     export the recordings of validation as WAV files. Tokenizers are made in
@@ -85,12 +85,12 @@ def prepare_speech(
         words: see `read_speech_corpus`.
         processes: see `prepare_pairs`.
         beam: see `prepare_pairs`.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
         part_size: bytes of recordings that a process reads together.
 
     Raises:
-        DataError: a file cannot be used, or the folder is prepared from other
-            files or with other options.
+        DataError: a file cannot be used, or the folder was prepared from
+            different files or with different options.
         DiskError: the disk is full.
 
     Example:

@@ -87,8 +87,8 @@ def read_speech_corpus(
     r"""Reads and checks a user's files, or makes the built-in Morse code.
 
     Without a validation file about a tenth of the recordings, and 1,000 at
-    most, is held out of training. With files, `test` is `validation`;
-    `kseq evaluate` scores a trained model on any other.
+    most, is held out of training. With files, `test` is `validation`; `kseq
+    evaluate` scores a trained model on other files.
 
     Args:
         train: path of a table of recordings and transcripts, see
@@ -106,7 +106,7 @@ def read_speech_corpus(
         resample: int, samples per second to which recordings are resampled;
             0 if all have the same and keep it.
         words: of the Morse code, see `morse`; by default random letters.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
 
     Returns:
         SpeechCorpus.

@@ -37,7 +37,7 @@ def prepare_tags(
 ) -> PreparedTags | TaggingCorpus:
     r"""Checks and tokenizes tagged sentences once, and writes a folder.
 
-    The sentences, what is held out and what is wrong are those of
+    The sentences, the held-out part and the problems are those of
     `read_tagging_corpus`, but the texts are not held in memory: 16 bytes of
     each sentence are. The same files give the same bytes, whatever the number
     of processes. If the process ends before it has finished, the same call
@@ -52,16 +52,16 @@ def prepare_tags(
         validation: the same, or None.
         columns: see `read_tagging_corpus`.
         vocab_size: see `Tokenizer.train`.
-        tokenizer: by default one is trained. It must be that of a folder that
-            is prepared already.
+        tokenizer: by default one is trained. If `train` is a prepared folder,
+            it must be the tokenizer of that folder.
         processes: see `prepare_documents`.
         beam: see `prepare_pairs`.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
         part_size: bytes of text that a process tokenizes together.
 
     Raises:
-        DataError: a file cannot be used, or the folder is prepared from other
-            files or with other options.
+        DataError: a file cannot be used, or the folder was prepared from
+            different files or with different options.
         DiskError: the disk is full.
 
     Example:

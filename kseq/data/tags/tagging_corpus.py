@@ -97,7 +97,7 @@ def read_tagging_corpus(
             of `prepare_tags`; None for the built-in ones, see `journeys`.
         validation: the same, or None.
         columns: of words and tags, in both files.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
 
     Raises:
         DataError: a file cannot be used, or the two do not go together.

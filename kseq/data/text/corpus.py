@@ -80,9 +80,9 @@ def read_corpus(
 
     Without validation files about a tenth of the pairs, and about 1,000 at
     most, is held out of training: all pairs of some sources, so that no
-    held-out source is in training. Pairs with a blank side or a very long
-    line are left out everywhere. With files, `test` is `validation`;
-    `kseq evaluate` scores a trained model on any other.
+    held-out source is in training. Pairs with a blank side or a very long line
+    are left out everywhere. With files, `test` is `validation`; `kseq evaluate`
+    scores a trained model on other files.
 
     Args:
         train: paths. One with the name of a table (.tsv, .csv, .jsonl, .json,
@@ -94,7 +94,7 @@ def read_corpus(
             one is checked, see `prepare_pairs`.
         weights: one for each corpus of `train`: how often it is drawn. By
             default each pair is drawn once an epoch.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
 
     Returns:
         `Corpus`; of a folder, `PreparedPairs`.

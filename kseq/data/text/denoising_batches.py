@@ -37,10 +37,10 @@ def denoising_batches(
     seed: int,
     max_shapes: int = MAX_SHAPES,
 ) -> tf.data.Dataset:
-    """An endless stream of batches that restore noisy texts, as BART does.
+    """An endless stream of batches for restoring corrupted texts, as in BART.
 
-    The texts are all sources and all targets. Their sentences are in random
-    order, and spans of pieces, 30 % of all, are one UNK each. The noise of a
+    The texts are all sources and all targets. Their sentences are shuffled, and
+    spans with 30 % of all pieces are replaced by one UNK each. The noise of a
     text is different each time it is read, and depends on nothing else in its
     batch.
 

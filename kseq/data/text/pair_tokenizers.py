@@ -42,7 +42,7 @@ class PairTokenizers:
             )
 
     def options(self) -> dict[str, Any]:
-        """What the tokenizers depend on beside the text, for JSON."""
+        """What the tokenizers depend on besides the text, for JSON."""
         if self.kept is not None:
             return kept_tokenizers(self.kept)
         return {"vocab_size": self.vocab_size, "pieces": [*self.pieces]}

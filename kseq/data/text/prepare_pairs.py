@@ -95,10 +95,10 @@ def prepare_pairs(
 ) -> PreparedPairs:
     r"""Checks and tokenizes pairs once, and writes a folder to train from.
 
-    The pairs, what is held out and what is wrong are those of `read_corpus`.
-    The same files give the same bytes, whatever the number of processes. If
-    the process ends before it has finished, the same call resumes; if the
-    folder is complete, it is opened.
+    The pairs, the held-out part and the problems are those of `read_corpus`.
+    The same files give the same bytes, whatever the number of processes. If the
+    process ends before it has finished, the same call resumes; if the folder is
+    complete, it is opened.
 
     Args:
         folder: where to write. It has the ids of training in files that are
@@ -120,12 +120,12 @@ def prepare_pairs(
         beam: options of a pipeline of Apache Beam, whose workers read and
             tokenize in place of these processes. They need kseq, and the
             files and the folder under the same paths.
-        log: whether the facts are logged, what is wrong as a warning.
+        log: whether to log the facts, and the problems as warnings.
         part_size: bytes of text that a process reads together.
 
     Raises:
-        DataError: a file cannot be used, or the folder is prepared from other
-            files or with other options.
+        DataError: a file cannot be used, or the folder was prepared from
+            different files or with different options.
         DiskError: the disk is full.
 
     Example:

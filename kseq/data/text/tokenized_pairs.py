@@ -48,9 +48,9 @@ class TokenizedPairs:
     def longest_target(self, max_length: int) -> int:
         """Tokens of the longest target that is trained on, END included.
 
-        As the maximum length of an answer it truncates none that occurs in
-        training, and a low limit lets a beam search stop earlier, because it
-        knows sooner that no better answer is possible.
+        As the maximum length of an answer, it truncates no answer of training.
+        A low limit also lets a beam search stop earlier, because it knows
+        sooner that no better answer is possible.
 
         Args:
             max_length: targets with more tokens, which training leaves out, do

@@ -21,12 +21,11 @@ def word_vectors(
 ) -> tuple[np.ndarray, int]:
     r"""Replaces rows of an embedding by the vectors of words in a file.
 
-    A piece that begins a word has the vector of the word that it spells, as
-    it is or else in lower case; so has a piece of punctuation alone. The
-    vectors are scaled to a root mean square of D ** -0.5, that of the rows that
-    they replace. All other rows are multiplied by the rotation R that fits
-    best where a piece has both, so that vectors of `piece_vectors` and of the
-    file agree:
+    A piece that begins a word, or is punctuation alone, gets the vector of the
+    word that it spells, in the same or in lower case. The vectors are scaled to
+    a root mean square of D ** -0.5, that of the rows that they replace. All
+    other rows are multiplied by the rotation R that fits best where a piece has
+    both, so that vectors of `piece_vectors` and of the file agree:
 
         R = argmin |initial[found] R - vectors|,  R R' = 1
 
