@@ -15,6 +15,7 @@ _MOST_DOCUMENTS = 100_000  # of a pass
 _PATIENCE = 2  # passes without a lower loss
 _HELD_OUT_BATCH = 64  # documents
 _COUNTERS = 16  # of the n-grams of a bucket
+_FEW_BUCKETS = 2**13  # those of 1,025 classes and more have fewer
 _FEWEST = 2  # documents of an n-gram that owns a bucket
 _MOST_SCORES = 2**26  # of n-grams, for each class, at once; 256 MB
 _IDS = tf.TensorSpec((None, None, None), tf.int32)
@@ -78,6 +79,12 @@ def fit_ngrams(run, classifier, batches, corpus):
         layer.scores.assign(values[0])
         layer.bias.assign(values[1])
     if is_chief():
+        if layer.num_buckets < _FEW_BUCKETS:
+            print(
+                f"{layer.num_classes} labels leave room for the scores of "
+                f"{layer.num_buckets} n-grams only: --ngrams 0 may be better",
+                flush=True,
+            )
         loss, wrong = best
         print(
             f"n-grams alone: accuracy {1 - wrong:.4f}, loss {loss:.4f} on "

@@ -97,6 +97,14 @@ def test_pairs_tell_what_words_do_not(tmp_path, parts, fitted, capsys):
     assert f"accuracy {accuracy(words, parts):.4f}" in said
 
 
+def test_room_for_few_ngrams_is_said(tmp_path, parts, monkeypatch, capsys):
+    for few, is_said in ((2**20, False), (2**20 + 1, True)):
+        monkeypatch.setattr(fit_ngrams_module, "_FEW_BUCKETS", few)
+        fit(tmp_path, parts, classifier_of(parts))
+        message = "2 labels leave room for the scores of 1048576 n-grams only"
+        assert (message in capsys.readouterr().out) == is_said
+
+
 def test_the_same_bits_each_time(tmp_path, parts, fitted):
     layer = fit(tmp_path, parts, classifier_of(parts))
     for first, second in zip(
