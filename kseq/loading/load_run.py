@@ -16,7 +16,6 @@ from kseq.runs.checkpoint_files import (
     read_weights,
     step_of,
 )
-from kseq.runs.finite_weights import check_finite
 from kseq.runs.model_card import with_weights
 from kseq.serving.object_config import search_from_config
 from kseq.terminal import escaped_line, progress
@@ -123,7 +122,6 @@ def _loaded(run, weights, dtype):
         raise RunError(f"{run.path} is not a run with a model.")
     with progress(f"Loading {escaped_line(run.path)}"):
         path, values = read_weights(run, weights)
-        check_finite(path, values)
         description = run.read_model()
         description.pop("compile_config", None)
         if "dtype" in description["config"]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kseq.files.atomic_write import atomic_write
 from kseq.files.json_files import read_json, to_json
-from kseq.runs.checkpoint_files import newest_intact
+from kseq.runs.checkpoint_files import newest_weights
 from kseq.user_error import RunError
 
 
@@ -16,8 +16,11 @@ def write_temperature(run, weights, temperature):
         run: `RunDirectory`.
         weights: "average", "best" or "last".
         temperature: float.
+
+    Raises:
+        RunError: if none of them is intact.
     """
-    checkpoint = newest_intact(run.checkpoints / weights)
+    checkpoint = newest_weights(run, weights)
     content = {"temperature": temperature, "checkpoint": _name(checkpoint)}
     atomic_write(run.calibration, to_json(content))
 

@@ -14,6 +14,7 @@ from kseq.files.atomic_write import atomic_write, flush
 from kseq.files.literal_path import literal_path
 from kseq.files.regular_file import check_regular
 from kseq.runs.checkpoint_index import check_index
+from kseq.runs.finite_weights import check_finite
 from kseq.user_error import DiskError, RunError, reason_of
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
@@ -197,18 +198,33 @@ def read_weights(run, name):
 
     Raises:
         RunError: if there are none; it names those of the other names.
+        UserError: if a weight is NaN or infinite.
     """
     newest = read_newest(run.checkpoints / name, "vars")
-    if newest is not None:
-        path, tensors = newest
-        return path, numbered(tensors, "vars")
+    if newest is None:
+        raise _without_weights(run, name)
+    path, tensors = newest
+    values = numbered(tensors, "vars")
+    check_finite(path, values)
+    return path, values
+
+
+def newest_weights(run, name):
+    """The path that `read_weights` has, without reading the weights."""
+    path = newest_intact(run.checkpoints / name)
+    if path is None:
+        raise _without_weights(run, name)
+    return path
+
+
+def _without_weights(run, name):
     others = (newest_intact(run.checkpoints / n) for n in WEIGHTS if n != name)
     intact = ", ".join(
         f"{Path(path).parent.name!r} of step {step_of(path)}"
         for path in filter(None, others)
     )
     instead = f" Intact: {intact}." if intact else ""
-    raise RunError(f"{run.path} has no intact checkpoint {name!r}.{instead}")
+    return RunError(f"{run.path} has no intact checkpoint {name!r}.{instead}")
 
 
 def numbered(tensors, name):

@@ -26,7 +26,6 @@ from kseq.runs.checkpoint_files import (
     read_weights,
     step_of,
 )
-from kseq.runs.finite_weights import check_finite
 from kseq.terminal import escaped_line
 from kseq.training.low_rank_optimizer import largest_rank
 from kseq.user_error import UserError
@@ -253,7 +252,6 @@ class FineTuning:
             return
         weights = best_weights(self._other)
         path, values = read_weights(self._other, weights)
-        check_finite(path, values)
         if is_chief():
             print(
                 f"Starting from {self._other.path}: {weights!r} weights of "

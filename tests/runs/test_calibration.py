@@ -35,6 +35,18 @@ def test_it_is_not_that_of_broken_weights(run):
     assert read_temperature(run, newer) == 1
 
 
+def test_weights_of_which_none_is_intact(run):
+    for path in checkpoint_paths(run.checkpoints / "best"):
+        os.truncate(f"{path}.index", 0)
+    for expected in ("", " Intact: 'last' of step 8."):
+        message = rf"has no intact checkpoint 'best'\.{expected}$"
+        with pytest.raises(RunError, match=message):
+            write_temperature(run, "best", 1.5)
+        assert not run.calibration.exists()
+        folder = run.checkpoints / "last"
+        write_checkpoint(folder, 8, 1, value=tf.Variable(1.0))
+
+
 @pytest.mark.parametrize(
     "temperature", ["nan", "Infinity", "0", "-1", '"1"', "true", "null", "[]"]
 )
