@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD
 from kseq.data.dialogues.dialogue_preprocessor import DialoguePreprocessor
-from kseq.data.files.ragged_array import RaggedArray, as_tensor
+from kseq.data.files.ragged_array import RaggedArray, as_tensor, read
 
 _BLOCK = 2**16  # answers whose lengths are computed together
 
@@ -43,7 +43,9 @@ class TurnRanges:
         """The lengths of all rows, in (B,) int64 arrays."""
         for start in range(0, len(self), _BLOCK):
             end = min(start + _BLOCK, len(self))
-            yield self.lengths(tf.range(start, end)).numpy()
+            with tf.device("CPU:0"):  # or all answers are copied to a GPU
+                lengths = self.lengths(tf.range(start, end)).numpy()
+            yield lengths
 
     def lengths(self, numbers) -> tf.Tensor:
         """The lengths of some rows, (B,) int64."""
@@ -80,7 +82,7 @@ class TurnRanges:
         if self._preprocessor is None:
             start, end = answer, answer + 1
         else:
-            first = tf.gather(self._answers, dialogue - 1) + dialogue - 1
+            first = read(self._answers, dialogue - 1) + dialogue - 1
             start = tf.maximum(first, answer - self._preprocessor.max_turns)
             end = answer
         return tf.ragged.range(start, end, row_splits_dtype=tf.int64)

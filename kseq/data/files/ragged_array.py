@@ -92,8 +92,8 @@ class RaggedArray:
     def lengths(self, numbers) -> tf.Tensor:
         """The lengths of some rows, (B,) int64."""
         numbers = tf.cast(numbers, tf.int64)
-        ends = tf.gather(self._offsets, numbers + 1)
-        return ends - tf.gather(self._offsets, numbers)
+        ends = read(self._offsets, numbers + 1)
+        return ends - read(self._offsets, numbers)
 
     def lengths_inside(self, numbers) -> tf.RaggedTensor:
         """The lengths of the rows in some rows, (B, None) int64."""
@@ -107,7 +107,7 @@ class RaggedArray:
         if isinstance(self.values, RaggedArray):
             rows = self.values.gather(places.flat_values)
             return places.with_values(rows)
-        values = tf.gather(self._values, places.flat_values)
+        values = read(self._values, places.flat_values)
         return places.with_flat_values(values)
 
     def flat_values(self) -> tf.Tensor:
@@ -119,20 +119,20 @@ class RaggedArray:
     def _places(self, numbers):
         numbers = tf.cast(numbers, tf.int64)
         return tf.ragged.range(
-            tf.gather(self._offsets, numbers),
-            tf.gather(self._offsets, numbers + 1),
+            read(self._offsets, numbers),
+            read(self._offsets, numbers + 1),
             row_splits_dtype=tf.int64,
         )
 
     def padded(self, numbers, width) -> tf.Tensor:
         """Some rows of ids as (B, width) int32, with PAD after each."""
         numbers = tf.cast(numbers, tf.int64)
-        starts = tf.gather(self._offsets, numbers)[:, None]
-        ends = tf.gather(self._offsets, numbers + 1)[:, None]
+        starts = read(self._offsets, numbers)[:, None]
+        ends = read(self._offsets, numbers + 1)[:, None]
         places = starts + tf.range(tf.cast(width, tf.int64))
         # What is beyond a row is replaced; it must be somewhere in the array.
-        inside = tf.minimum(places, self._offsets[-1] - 1)
-        found = tf.gather(self._values, inside)
+        inside = tf.minimum(places, read(self._offsets, len(self)) - 1)
+        found = read(self._values, inside)
         return tf.where(places < ends, tf.cast(found, tf.int32), PAD)
 
     @functools.cached_property
@@ -204,3 +204,14 @@ def as_tensor(array: np.ndarray) -> tf.Tensor:
         shared = np.memmap(file, array.dtype, "c", shape=array.shape)
         capsule = np.asarray(shared).__dlpack__()
         return tf.experimental.dlpack.from_dlpack(capsule)
+
+
+def read(array: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """`tf.gather` from a tensor of `as_tensor`.
+
+    Outside of a graph, TensorFlow would first copy the whole array to a GPU.
+    """
+    if not tf.executing_eagerly():
+        return tf.gather(array, places)
+    with tf.device("CPU:0"):
+        return tf.gather(array, places)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.files.ragged_array import RaggedArray, as_tensor
+from kseq.data.files.ragged_array import RaggedArray, as_tensor, read
 
 
 class StoredFeatures:
@@ -111,7 +111,7 @@ class StoredFeatures:
     def _gather(self, numbers):
         if isinstance(self.features, RaggedArray):
             return self.features.gather(numbers)
-        return tf.gather(self._table, numbers)
+        return read(self._table, numbers)
 
     @functools.cached_property
     def _table(self):

@@ -3,6 +3,7 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from kseq.data import DataError
 from kseq.data.files.ragged_array import RaggedArray
@@ -66,3 +67,24 @@ def test_truncated_files_are_refused(tmp_path, name):
     file.unlink()
     with pytest.raises(DataError, match="ids"):
         RaggedArray.open(tmp_path / "ids", "int32", (6,))
+
+
+def test_a_gpu_gets_no_copy_of_the_array(mapped):
+    """The second device is in its place."""
+    readers = []
+
+    def note(op_type, inputs, _, outputs, *__):
+        arrays = {id(mapped._values), id(mapped._offsets)}
+        if any(id(x) in arrays for x in inputs):
+            readers.append((op_type, outputs[0].device[-5:]))
+
+    op_callbacks.add_op_callback(note)
+    try:
+        with tf.device("CPU:1"):
+            mapped.gather([3, 0])
+            mapped.lengths([3, 0])
+            padded = mapped.padded([3, 0], 4)
+    finally:
+        op_callbacks.remove_op_callback(note)
+    assert {*readers} == {("GatherV2", "CPU:0")}
+    assert padded.numpy().tolist() == [[8, 9, 0, 0], [4, 5, 6, 0]]
