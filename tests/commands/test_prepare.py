@@ -272,7 +272,7 @@ def test_documents(call, refused):
     assert "Prepared documents: ids.offsets, ids.rows" in output
     for words, message in (
         (["b.tsv"], "--documents takes one --train FILE"),
-        (["--columns", "a"], "--columns names 2 columns here"),
+        (["--columns", "a"], "--columns takes 2 columns here"),
         (["--pieces", "char"], "leave out --pieces"),
         (["--text"], "--documents and --text are mutually exclusive"),
         ([], "different options: vocab_size was 290, now 16000"),
@@ -299,7 +299,7 @@ def test_tags(call, refused):
     assert "Training sentences of each corpus: 18" in output
     for words, message in (
         (["b.tsv"], "--tags takes one --train FILE"),
-        (["--columns", "a"], "--columns names 2 columns here"),
+        (["--columns", "a"], "--columns takes 2 columns here"),
         (["--pieces", "char"], "leave out --pieces"),
         (["--documents"], "--documents and --tags are mutually exclusive"),
         ([], "different options: vocab_size was 280, now 8000"),
