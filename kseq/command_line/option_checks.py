@@ -10,7 +10,7 @@ from kseq.command_line.search_options import (
     given_search,
     option_of,
 )
-from kseq.files.hub import check_hub_package
+from kseq.files.hub import check_hub
 from kseq.files.optional_packages import check_metrics
 from kseq.user_error import UserError
 
@@ -153,7 +153,7 @@ def _check_publish(options):
         raise UserError(
             f"Expected owner/name of a repository. Received: {options.name!r}"
         )
-    check_hub_package()
+    check_hub()
 
 
 _CHECKS = {

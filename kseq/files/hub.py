@@ -40,7 +40,7 @@ def hub_folder(url, patterns=None):
             "Expected hf://owner/name, perhaps with @revision. Received: "
             f"{str(url)!r}"
         )
-    check_hub_package()
+    check_hub()
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError
     from huggingface_hub.utils import disable_progress_bars
@@ -88,12 +88,20 @@ def _delete_others(name, revision, folder):
             path.unlink(missing_ok=True)
 
 
-def check_hub_package():
-    """UserError unless huggingface_hub is installed."""
+def check_hub():
+    """UserError unless huggingface_hub is installed, with a possible token."""
     if importlib.util.find_spec("huggingface_hub") is None:
         raise UserError(
             "Models on the Hugging Face Hub need its package: pip install "
             "'.[hub]' in a clone of kseq"
+        )
+    from huggingface_hub import get_token
+
+    if not (get_token() or "").isascii():  # it is not shown
+        raise UserError(
+            "The token of the Hugging Face Hub, HF_TOKEN or that of `hf auth "
+            "login`, has characters that none can have: expected hf_ and "
+            "letters and digits."
         )
 
 

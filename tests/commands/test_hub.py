@@ -171,6 +171,16 @@ def test_what_is_not_on_the_hub(hub, refused, tmp_path, monkeypatch):
         hub_folder("hf://me/other")
 
 
+@pytest.mark.parametrize("token", ["hf_\u00e4bc", "\u201chf_abc\u201d"])
+def test_a_token_that_is_none(hub, run, refused, monkeypatch, token):
+    """As when the quotes of a document are copied."""
+    monkeypatch.setenv("HF_TOKEN", token)
+    for words in (("publish", run, "me/tiny"), ("inspect", "hf://me/tiny")):
+        message = refused(*words)
+        assert "HF_TOKEN or that of `hf auth login`, has char" in message
+        assert token not in message
+
+
 def test_names_that_are_none(hub, run, refused):
     message = refused("publish", run, "nobody")
     assert "Expected owner/name" in message
