@@ -231,7 +231,8 @@ def _sums(model, data, label_smoothing, training, loss_outputs):
     weight = tf.cast(weight, tf.float32)
     if not loss.shape.is_compatible_with(weight.shape):
         raise ValueError(
-            "Each loss needs one weight. "
+            "Each loss needs one weight; class_weight of fit gives one to a "
+            "row. Use sample_weight where rows have several labels. "
             f"Received: losses of shape {loss.shape}, "
             f"weights of shape {weight.shape}"
         )

@@ -495,6 +495,15 @@ def test_labels_of_another_shape_are_refused():
         model.test_on_batch(inputs, labels, weights[:, 0])
 
 
+def test_class_weights_are_for_one_label_a_row():
+    """Keras makes one weight of the labels of a row."""
+    model = tiny_model()
+    model.compile("sgd")
+    [(inputs, labels, _)] = batches([4])
+    with pytest.raises(ValueError, match="Use sample_weight where rows have"):
+        model.fit(inputs, labels, class_weight={1: 2.0}, verbose=0)
+
+
 def test_the_time_that_steps_wait_for_their_batches():
     model = tiny_model()
     model.compile(keras.optimizers.SGD(0.1))
