@@ -94,6 +94,18 @@ def gpu_memory():
     return max(peaks, default=None)
 
 
+def is_out_of_memory(error: tf.errors.OpError) -> bool:
+    """Whether an operation had too little memory, of the host or of a GPU.
+
+    Where a library of the GPU has too little, that is an internal error.
+    """
+    message = error.message.lower().replace("_", " ")
+    return (
+        isinstance(error, tf.errors.ResourceExhaustedError)
+        or "out of memory" in message
+    )
+
+
 def device_name():
     """The GPUs of this machine, such as "2 x NVIDIA H200", or its processor."""
     names = [

@@ -6,7 +6,7 @@ import time
 
 import tensorflow as tf
 
-from kseq.devices import has_gpu
+from kseq.devices import has_gpu, is_out_of_memory
 from kseq.models.optimizer_update import compiles_whole_step
 from kseq.models.training_errors import (
     check_ids,
@@ -223,7 +223,7 @@ class TrainFunction(StepFunction):
         try:
             logs = super()._run(function, data)
         except tf.errors.OpError as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             step = self.model.steps_done + 1
             parts = self._parts(data)
@@ -231,12 +231,3 @@ class TrainFunction(StepFunction):
         self._batches.append(data)
         self.model.steps_done += 1
         return logs
-
-
-def _is_out_of_memory(error):
-    # Of a library of the GPU, it is an internal error.
-    message = error.message.lower().replace("_", " ")
-    return (
-        isinstance(error, tf.errors.ResourceExhaustedError)
-        or "out of memory" in message
-    )

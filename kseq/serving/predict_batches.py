@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kseq.devices import check_not_forked, has_gpu
+from kseq.devices import check_not_forked, has_gpu, is_out_of_memory
 from kseq.user_error import ArgumentError, UserError, check_integers
 
 _AT_ONCE = 2  # batches: the small operations of one leave processors idle
@@ -86,8 +86,8 @@ def predict_batches(
         }
         try:
             outputs = {k: v.numpy() for k, v in function(**batch).items()}
-        except tf.errors.ResourceExhaustedError:
-            if len(places) == 1:
+        except tf.errors.OpError as error:
+            if len(places) == 1 or not is_out_of_memory(error):
                 raise
             if length // 2 < fits:
                 fits = length // 2

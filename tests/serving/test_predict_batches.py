@@ -104,14 +104,22 @@ def test_a_gpu_is_given_larger_batches(reported_gpu):
     assert sizes_of_batches([10**6, 1, 2, 3], batch_size=3) == [3, 1]
 
 
-def test_a_batch_that_does_not_fit_into_memory_is_cut(caplog):
+@pytest.mark.parametrize(
+    "error",
+    [
+        tf.errors.ResourceExhaustedError(None, None, "OOM"),
+        # A kernel that a GPU loads when it is first needed.
+        tf.errors.InternalError(None, None, "CUDA_ERROR_OUT_OF_MEMORY"),
+    ],
+)
+def test_a_batch_that_does_not_fit_into_memory_is_cut(caplog, error):
     """And so are those after it; in what order they are answered is hidden."""
     calls, lines = [], ["x" * length for length in (5, 9, 7, 8, 6, 4, 3, 2)]
 
     def limited(text):
         calls.append(len(text))
         if len(text) * len(text[0].numpy()) > 20:
-            raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+            raise error
         return {"text": tf.strings.upper(text)}
 
     done = []
@@ -134,6 +142,18 @@ def test_one_input_that_does_not_fit_into_memory_is_an_error():
 
     with pytest.raises(tf.errors.ResourceExhaustedError):
         predict_batches({"no": limited}, "no", {"text": ["a", "b"]}, 2)
+
+
+def test_a_batch_that_fails_otherwise_is_not_cut():
+    calls = []
+
+    def failing(text):
+        calls.append(len(text))
+        raise tf.errors.InternalError(None, None, "CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    with pytest.raises(tf.errors.InternalError):
+        predict_batches({"no": failing}, "no", {"text": ["a", "b"]}, 2)
+    assert calls == [2]
 
 
 def test_each_processor_has_a_batch(monkeypatch):
