@@ -27,7 +27,7 @@ class TransformerOptions:
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"  # of FFNs
     positions: Positions = "sinusoidal"
     kv_heads: SmallIntOrZero = 0  # heads of keys and values; 0: as --heads
-    window: NonNegativeInt = 0  # of self-attention, on each side; 0: all
+    window: NonNegativeInt = 0  # reach of self-attention in positions; 0: all
     share_layers: bool = False  # all layers have the same weights
 
     def block_arguments(self) -> dict:
