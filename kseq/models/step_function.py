@@ -11,6 +11,7 @@ from kseq.models.optimizer_update import compiles_whole_step
 from kseq.models.training_errors import (
     check_ids,
     diverged_error,
+    no_libdevice_error,
     out_of_memory_error,
 )
 from kseq.ops import is_long, long_sequences
@@ -169,6 +170,7 @@ class TrainFunction(StepFunction):
         DivergedError: if loss or gradient are not finite. The model is as it
             was before that step, also if the logs are read some steps later.
         OutOfMemoryError: if the step runs out of memory.
+        UserError: if XLA does not find the part of CUDA that it needs.
     """
 
     def __init__(self, model):
@@ -223,6 +225,8 @@ class TrainFunction(StepFunction):
         try:
             logs = super()._run(function, data)
         except tf.errors.OpError as error:
+            if "libdevice" in error.message:
+                raise no_libdevice_error() from error
             if not is_out_of_memory(error):
                 raise
             step = self.model.steps_done + 1

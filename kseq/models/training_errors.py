@@ -55,6 +55,16 @@ def out_of_memory_error(model, step, batches):
     )
 
 
+def no_libdevice_error():
+    """The error where XLA lacks the part of CUDA that it compiles with."""
+    return UserError(
+        "XLA cannot compile the training step for the GPU: it does not find "
+        "libdevice.10.bc, a part of CUDA. Install it with pip install "
+        "'tensorflow[and-cuda]', or set XLA_FLAGS=--xla_gpu_cuda_data_dir=PATH "
+        "to the folder of CUDA that has nvvm/libdevice."
+    )
+
+
 def _where(model, batches):
     """Loss, gradient norm, and a sentence about what is not finite first."""
     loss = squares = 0.0

@@ -10,9 +10,10 @@ import tensorflow as tf
 from kseq import training
 from kseq.data.files.batch_shapes import with_shapes
 from kseq.models.exact_model import ExactModel, TokenLosses
-from kseq.models.step_function import TrainFunction
+from kseq.models.step_function import StepFunction, TrainFunction
 from kseq.runs import RunDirectory
 from kseq.training.compile_shapes import compile_shapes
+from kseq.user_error import UserError
 from tests.training.tiny_training import Config
 
 SHAPES = ((8, 3), (4, 6))
@@ -130,6 +131,19 @@ def test_what_fails_is_left_to_the_step(monkeypatch):
 
     monkeypatch.setattr(TrainFunction, "compile_shape", compile_shape)
     compile_shapes(make_model(), make_data())
+
+
+def test_a_missing_part_of_cuda_is_named(monkeypatch):
+    """By the first step: where it is missing, no shape is compiled."""
+
+    def run(*_):
+        message = "libdevice not found at ./libdevice.10.bc"
+        raise tf.errors.InternalError(None, None, message)
+
+    monkeypatch.setattr(StepFunction, "_run", run)
+    model, data = make_model(), make_data()
+    with pytest.raises(UserError, match="--xla_gpu_cuda_data_dir=PATH"):
+        model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)
 
 
 def test_training_begins_with_it_unless_it_is_done(tmp_path, monkeypatch):
