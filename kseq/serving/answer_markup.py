@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kseq.data.files.records import without_surrogates
 from kseq.data.text.markup import Word, split_markup
 from kseq.serving.attention import Attention
 from kseq.serving.predict_batches import Progress
@@ -212,7 +213,9 @@ def _is_between(places, start, end):
 
 
 def _decoded(text):
-    return text if isinstance(text, str) else text.decode("utf-8", "replace")
+    if isinstance(text, str):
+        return without_surrogates(text)
+    return text.decode("utf-8", "replace")
 
 
 def _encoded(text):

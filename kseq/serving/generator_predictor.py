@@ -20,6 +20,7 @@ from kseq.serving.predict_batches import (
     Signatures,
     check_texts,
     predict_batches,
+    to_tensor,
 )
 from kseq.sources import source_named
 from kseq.user_error import ArgumentError, UserError, check_integers
@@ -186,7 +187,7 @@ class GeneratorPredictor:
         check_texts(texts=texts)
         if not len(texts):
             return []
-        found = split_paragraphs(texts)
+        found = split_paragraphs(to_tensor(texts))
         sentences = found.sentences.numpy().tolist()
         answers = self.answers(sentences, progress=progress)
         best = [answer.hypotheses[0] for answer in answers]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.records import without_surrogates
 from kseq.devices import check_not_forked, has_gpu, is_out_of_memory
 from kseq.user_error import ArgumentError, UserError, check_integers
 
@@ -213,6 +214,10 @@ def _kind_of(dtype, rank):
     )
 
 
+def _valid(text):
+    return without_surrogates(text) if isinstance(text, str) else text
+
+
 def _is_text(value):
     return isinstance(value, str | bytes)
 
@@ -233,14 +238,18 @@ def to_tensor(values: Sequence[Any]) -> tf.Tensor:
     """A batch of inputs of Python as a tensor, padded.
 
     Args:
-        values: list of str, bytes, lists of str, numbers or float arrays.
+        values: list of str, bytes, lists of str, numbers or float arrays. An
+            unpaired surrogate becomes U+FFFD, as in files.
     """
     if isinstance(values[0], list):
         most = max(1, *map(len, values))
-        padded = [[*texts, *[""] * (most - len(texts))] for texts in values]
+        padded = [
+            [*map(_valid, texts), *[""] * (most - len(texts))]
+            for texts in values
+        ]
         return tf.constant(padded, tf.string)
     if isinstance(values[0], str | bytes):
-        return tf.constant(values, tf.string)
+        return tf.constant(list(map(_valid, values)), tf.string)
     if isinstance(values[0], int | float):
         kind = tf.int64 if isinstance(values[0], int) else tf.float32
         return tf.constant(values, kind)

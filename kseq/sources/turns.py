@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 
 from kseq import data
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
@@ -56,7 +57,9 @@ def _read_examples(model, options):
 
 
 def _from_python(turns):
-    return [turns] if isinstance(turns, str | bytes) else list(turns)
+    if isinstance(turns, str | bytes):
+        return [turns]
+    return list(turns) if isinstance(turns, Iterable) else turns
 
 
 TURNS = SourceType(

@@ -92,6 +92,21 @@ def in_a_new_session(program):
     )
 
 
+def test_unpaired_surrogates_are_replaced_as_in_files(translators, labellers):
+    """JSON has them where a string was cut between the halves of an emoji."""
+    broken, whole = ["a \ud83d dog"], ["a \ufffd dog"]
+    for predictor in (*translators, *labellers):
+        assert predictor(broken) == predictor(whole)
+    for translator in translators:
+        assert translator.scores(broken, broken) == translator.scores(
+            whole, whole
+        )
+        for method in (translator.paragraphs, translator.markup):
+            assert method(broken) == method(whole)
+    stream = translators[1].stream
+    assert list(stream(*broken)) == list(stream(*whole))
+
+
 def test_one_at_a_time(translators):
     run, _ = translators
     together = run(TEXTS)

@@ -51,3 +51,12 @@ def test_a_line_of_json_is_one_of_a_file_for_training():
 def test_what_is_broken_is_refused(line):
     with pytest.raises(UserError, match=r'line 2: expected .*"turns", a list'):
         read([b"Hi!", line])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("a", ["a"]), (("a", "b"), ["a", "b"]), ([], []), (None, None), (1, 1)],
+)
+def test_turns_of_python(given, expected):
+    """What is no dialogue is named by the check of all inputs."""
+    assert TURNS.from_python(given) == expected
