@@ -40,7 +40,7 @@ def run(options):
     named = [_named(text) for text in options.model]
     labels = [_label(text) for text in options.label]
     models = _models(options.paths, named)
-    labels = dict(_version(*label, models) for label in labels)
+    labels = _versions(labels, models)
     with _listening(options.host, options.port) as listening:
         if options.grpc_port is not None:  # bound later, by its own library
             _listening(options.host, options.grpc_port).close()
@@ -177,6 +177,19 @@ def _label(text):
             f"Expected --label [NAME:]LABEL=VERSION. Received: {text!r}"
         )
     return found[1], found[2], version
+
+
+def _versions(labels, models):
+    """dict, (name of the model, label) -> version."""
+    found = {}
+    for label in labels:
+        key, version = _version(*label, models)
+        if found.setdefault(key, version) != version:
+            raise UserError(
+                f"Versions {found[key]} and {version} of {key[0]} have the "
+                f"label {key[1]}. Give one a different label."
+            )
+    return found
 
 
 def _version(name, label, version, models):

@@ -463,6 +463,16 @@ def test_what_cannot_be_read(tmp_path, monkeypatch, capsys, caplog, part):
     assert re.search(f"{message}. It is not served", caplog.text)
 
 
+def test_two_versions_with_one_label(tmp_path, capsys):
+    for name in ("1", "2"):
+        (tmp_path / "m" / name).mkdir(parents=True)
+        (tmp_path / "m" / name / "saved_model.pb").touch()
+    options = ("--label", "stable=1", "--label", "m:stable=2")
+    assert main(["serve", str(tmp_path / "m"), *options]) == 2
+    message = "Versions 1 and 2 of m have the label stable"
+    assert message in capsys.readouterr().err
+
+
 def test_labels_of_any_name_of_a_version(tmp_path):
     last = 2**63 - 1
     for name in ("0012", f"{last}"):
