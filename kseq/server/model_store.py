@@ -96,6 +96,10 @@ class ModelStore:
                 else:
                     self._problems[name] = ""
                     self._polled[name] = time.monotonic()
+            # Loading may have taken minutes, in which no poll was missed.
+            for name, problem in self._problems.items():
+                if not problem:
+                    self._polled[name] = time.monotonic()
             return [line for line in self._lines() if line not in before]
 
     def close(self):

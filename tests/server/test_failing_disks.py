@@ -324,13 +324,16 @@ def test_readiness(base, disk, monkeypatch, tmp_path):
     assert store.readiness() == {"m": (1, 0.0, "", True)}
 
 
+@pytest.mark.parametrize("is_first", [True, False])
 def test_models_that_wait_for_the_loading_of_another(
-    base, monkeypatch, tmp_path
+    base, monkeypatch, tmp_path, is_first
 ):
     now, found = [1000.0], []
     monkeypatch.setattr(model_store.time, "monotonic", lambda: now[0])
     add(tmp_path / "large", 1)
-    store = open_store({"large": tmp_path / "large", "m": base})
+    models = {"large": tmp_path / "large", "m": base}
+    names = sorted(models, reverse=not is_first)
+    store = open_store({name: models[name] for name in names})
 
     class Slow(_Servable):
         def __init__(self, *args):
@@ -344,3 +347,5 @@ def test_models_that_wait_for_the_loading_of_another(
     [ready] = found
     assert ready["m"] == (1, 100.0, "", True)
     assert ready["large"].is_ready
+    for name, version in (("m", 1), ("large", 2)):
+        assert store.readiness()[name] == (version, 0.0, "", True)
