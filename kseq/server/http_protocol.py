@@ -5,6 +5,7 @@ import time
 
 import h11
 from starlette.responses import Response
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kseq.server.access_record import (
@@ -63,6 +64,17 @@ class HttpProtocol(H11Protocol):
         self.cycle.keep_alive = False  # closed after the answer
         self.loop.call_later(_HALF_CLOSED, self._end_if_unanswered)
         return True
+
+    def shutdown(self):
+        """Closes the connection; an answer in flight says that it is the last.
+
+        Without the header, a client sends its next request into a connection
+        that is being closed.
+        """
+        if not self._is_idle():
+            # Uvicorn then closes the connection as if the client had asked.
+            self.cycle.scope["headers"].append(CLOSE_HEADER)
+        super().shutdown()
 
     def _end_if_unanswered(self):
         if not self.cycle.response_started:

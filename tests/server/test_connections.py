@@ -271,6 +271,23 @@ def test_the_end_does_not_wait_for_an_answer_that_is_not_read(
     wait_for(server.is_stopped)
 
 
+@pytest.mark.parametrize(
+    "headers", [b"", b"Connection: keep-alive\r\n", b"Connection: close\r\n"]
+)
+def test_the_last_answer_of_a_connection_says_so(
+    open_server, connect, held, headers
+):
+    server = open_server()
+    connection = connect(server, request(headers=headers))
+    wait_for(lambda: held.begun)
+    server.begin_to_stop()
+    wait_for(lambda: server._listening.fileno() == -1)
+    held.set()
+    assert receive(connection) == (200, ANSWER, True)
+    assert is_ended(connection)
+    wait_for(server.is_stopped)
+
+
 def test_the_end_does_not_wait_for_half_a_request(open_server, connect):
     server = open_server(grace=0.3)
     connect(server, HEAD % 1000 + HELLO)
