@@ -96,7 +96,7 @@ def main(config):
         model.compile(
             adam,
             clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     preprocessor = data.VectorPreprocessor(task.input_dim)
     transducer = serving.Transducer(model, preprocessor)

@@ -78,7 +78,7 @@ def main(config):
         model.compile(
             training.build_optimizer(config),
             clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     answers = list(dict.fromkeys(corpus.train.answers))
     retriever = serving.Retriever(model, *both, answers)

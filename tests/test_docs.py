@@ -371,7 +371,7 @@ def test_the_page_of_a_recipe_says_what_may_change(path):
     names = {field.name for field in dataclasses.fields(config)}
     may_change = {
         *("steps", "patience", "save_every", "track", "calibrate"),
-        *("accumulation_steps", *batch_fields(config)),
+        *("accumulation_steps", "jit_compile", *batch_fields(config)),
     }
     listed = listed.replace("(except with `--schedule cosine`)", "")
     assert sorted(re.findall(r"`(.*?)`", listed)) == sorted(

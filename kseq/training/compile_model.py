@@ -17,7 +17,8 @@ def compile_model(model, config, **adam_options):
 
     Args:
         model: `kseq.models.ExactModel`.
-        config: see `kseq.command_line.option_types.LossOptions`.
+        config: see `TrainingOptions` and `LossOptions` of
+            `kseq.command_line.option_types`.
         **adam_options: see `build_optimizer`.
 
     Raises:

@@ -79,6 +79,7 @@ def pretrain(
             keras.optimizers.Adam(schedule),
             clip_norm=1.0,
             accumulation_steps=model.accumulation_steps,
+            jit_compile=model.get_compile_config()["jit_compile"],
         )
     fit(
         learner,

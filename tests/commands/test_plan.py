@@ -182,7 +182,7 @@ def test_a_trial_that_fails(planned, trial):
     [
         ([], "needs a recipe"),
         (["nothing_like_it"], "there is no recipe"),
-        (["translate_lstm", "--steps", "100"], "trains 100 steps itself"),
+        (["translate_lstm", "--steps", "100"], "itself trains 100 steps"),
         (["translate_lstm", "--steps", "-1"], "steps"),
         (["translate_lstm", "--stesp", "9"], "Did you mean --steps?"),
         (["translate_lstm", "--train", "a", "b"], "no file 'a'"),

@@ -8,6 +8,7 @@ from kseq.command_line.option_types import (
     LossOptions,
     PositiveFloat,
     PositiveInt,
+    TrainingOptions,
     TranslationOptions,
 )
 from kseq.models import FlatAttention
@@ -16,7 +17,8 @@ from kseq.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(LossOptions):
+class Config(TrainingOptions, LossOptions):
+    run: str = "runs/a"
     learning_rate: PositiveFloat = 0.3
     steps: PositiveInt = 27
     accumulation_steps: PositiveInt = 3
@@ -54,9 +56,15 @@ def test_a_recipe_that_fine_tunes_freezes_and_adapts(model):
 
 def test_a_translator_has_the_weight_of_its_alignments():
     @dataclasses.dataclass(frozen=True)
-    class Translated(TranslationOptions, LossOptions):
-        accumulation_steps: PositiveInt = 1
+    class Translated(TranslationOptions, Config):
+        pass
 
     arguments = Translated(guided_alignment=0.4).compile_arguments()
     assert arguments["guided_alignment"] == 0.4
     assert arguments.keys() > Config().compile_arguments().keys()
+
+
+@pytest.mark.parametrize(("option", "value"), [(True, "auto"), (False, False)])
+def test_xla_can_be_turned_off(model, option, value):
+    compile_model(model, Config(jit_compile=option))
+    assert model.get_compile_config()["jit_compile"] is value

@@ -32,6 +32,7 @@ class Config(options.FineTuningOptions, options.LossOptions):
     learning_rate: float = 0.01
     warmup_steps: int = 2
     dtype: str = "float32"
+    jit_compile: bool = False
 
 
 class Stop(keras.callbacks.Callback):
@@ -67,7 +68,6 @@ def make_model(config):
         training.build_optimizer(config),
         # Tracing would take longer than the steps.
         run_eagerly=model.distribute_strategy.num_replicas_in_sync == 1,
-        jit_compile=False,
         **config.compile_arguments(),
     )
     return model

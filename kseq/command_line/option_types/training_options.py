@@ -47,8 +47,19 @@ class TrainingOptions:
     evaluate_every: PositiveInt = 250  # steps between validations
     save_every: PositiveFloat = 30.0  # minutes between saves within an epoch
     accumulation_steps: PositiveInt = 1  # micro-batches, to save memory
+    jit_compile: bool = True  # on a GPU, XLA compiles the training step
     learning_rate: PositiveFloat  # peak learning rate
     track: tuple[Literal["wandb", "mlflow"], ...] = ()  # also report to these
+
+    def compile_arguments(self) -> dict:
+        """The keyword arguments of `compile`, beside the optimizer."""
+        names = (
+            *("label_smoothing", "r_drop", "clip_norm", "accumulation_steps"),
+            "guided_alignment",  # of a translator
+        )
+        arguments = {n: getattr(self, n) for n in names if hasattr(self, n)}
+        arguments["jit_compile"] = "auto" if self.jit_compile else False
+        return arguments
 
     def check(self):
         check_trackers(self.track)
@@ -148,22 +159,11 @@ class OptimizerOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LossOptions(OptimizerOptions):
-    """The same, and what is minimized where answers are classes or tokens.
-
-    A recipe that inherits them has `accumulation_steps`.
-    """
+    """The same, and what is minimized where answers are classes or tokens."""
 
     label_smoothing: Rate = 0.1
     r_drop: NonNegativeFloat = 0.0  # weight of R-Drop; steps take twice as long
     clip_norm: PositiveFloat = 1.0
-
-    def compile_arguments(self) -> dict:
-        """The keyword arguments of `compile`, beside the optimizer."""
-        names = (
-            *("label_smoothing", "r_drop", "clip_norm", "accumulation_steps"),
-            "guided_alignment",  # of a translator
-        )
-        return {n: getattr(self, n) for n in names if hasattr(self, n)}
 
     def unread(self):
         """See `refuse_unread`. R-Drop compares two random predictions."""
