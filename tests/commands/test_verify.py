@@ -188,7 +188,7 @@ def test_commands_that_are_not_replayed(capsys, run, replay, command, message):
 
 def test_nothing_to_compare(capsys, run, replay):
     code, _, error = verified(capsys, run, "--steps", "1")
-    assert (code, "recorded is 2" in error) == (2, True)
+    assert (code, "first recorded step is 2" in error) == (2, True)
     (run.path / "metrics.jsonl").write_text(
         '[]\n{"step": 1}\nx\n{"loss": 1}\n{"step": "1", "loss": 1}\n'
     )

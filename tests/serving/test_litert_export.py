@@ -223,7 +223,7 @@ def with_strings(greedy):
     ("make", "message"),
     [
         (with_prompts, "a Generator with a PromptPreprocessor"),
-        (with_stop, "no stop strings"),
+        (with_stop, "not support stop strings"),
         slow(with_strings, r"refuses this model. 'tf\.AsString' op"),
     ],
 )

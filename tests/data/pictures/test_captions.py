@@ -161,7 +161,7 @@ def test_broken_tables(folder, text, message):
         ({"names": np.arange(12)}, "found int64"),
         (
             {"names": np.full(12, 2**31).astype("u4").view("U1")},
-            "no characters",
+            "invalid characters",
         ),
         ({"features": np.zeros((12, 3))}, r"found \(12, 3\)"),
         ({"features": np.zeros((12, 0, 3))}, r"found \(12, 0, 3\)"),
