@@ -77,7 +77,11 @@ def test_what_is_left_out_is_counted(write, caplog):
         ("a.jsonl", '\n{"turns": "ab"}', "a.jsonl:2: expected the key 'turns'"),
         ("a.jsonl", '{"text": "a"}', "the key 'turns' with a list of strings"),
         ("a.jsonl", '["a", "b"]', "expected a JSON object"),
-        ("a.jsonl", '{"turns": ["a"]}', "it has no dialogue of at least two turns"),
+        (
+            "a.jsonl",
+            '{"turns": ["a"]}',
+            "it has no dialogue of at least two turns",
+        ),
         ("a.txt", "a\n\nb\n", "it has no dialogue of at least two turns"),
         ("a.txt", "", "a.txt is empty"),
         ("a.tsv", "a\tb", "found the name of a table"),
