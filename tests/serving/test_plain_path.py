@@ -136,7 +136,7 @@ def test_the_link_is_plain_and_is_deleted(tmp_path, monkeypatch, temporary):
 def test_without_a_link_the_path_is_refused_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with (
-        pytest.raises(UserError, match=r"a\[1\]: TensorFlow takes .* pattern"),
+        pytest.raises(UserError, match=r"a\[1\]: TensorFlow reads .* pattern"),
         literal_path(Path(tmp_path, "a[1]")),
     ):
         pass
