@@ -122,7 +122,9 @@ def test_a_model_that_was_converted_is_written_again(marian, tmp_path):
 )
 def test_what_marian_does_not_compute(tokenizers, tmp_path, options, message):
     generator = translator(*tokenizers, **options)
-    with pytest.raises(UserError, match=f"Marian runs only text-to-text Trans.*{message}"):
+    with pytest.raises(
+        UserError, match=f"Marian runs only text-to-text Trans.*{message}"
+    ):
         export_marian(generator, tmp_path / "marian")
     assert not [*tmp_path.iterdir()]
 
