@@ -7,7 +7,6 @@ recipe, and what else has operations of its own: about ten minutes.
 """
 
 import functools
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from kseq.serving import allowed_ops
 from kseq.serving.safe_graph import op_names
 from tests import recipe_models
 from tests.models.seq2seq_systems import CASES
+from tests.unpack import unpack
 
 _ARCHIVES = [*Path(__file__).parent.glob("version_*/models.tar.xz")]
 _CONSTRAINTS = (
@@ -103,8 +103,7 @@ def traced_ops(function, *arguments):
 def _of_archive(archive):
     found = set()
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(archive) as models:
-            models.extractall(folder, filter="data")
+        unpack(archive, folder)
         for path in Path(folder).rglob("saved_model.pb"):
             found |= op_names(read_meta_graph(path.parent))
     return found

@@ -12,7 +12,6 @@ import secrets
 import shutil
 import signal
 import sys
-import tarfile
 import typing
 import zlib
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 
 from kseq import cli
 from kseq.process import OPTIONAL, quiet_stderr
+from tests.unpack import unpack
 
 # Until all tests are collected, a million objects are made, and all stay.
 gc.disable()
@@ -225,6 +225,5 @@ def marian(tmp_path_factory):
     """What `tests.conversion.marian_oracle` has written."""
     folder = tmp_path_factory.mktemp("marian")
     path = Path(__file__).parent / "conversion" / "marian.tar.xz"
-    with tarfile.open(path) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(path, folder)
     return folder

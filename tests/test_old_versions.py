@@ -12,7 +12,6 @@ validation: without one 0.1 held out others than are now.
 import dataclasses
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import keras
@@ -27,6 +26,7 @@ from kseq.runs.checkpoint_files import (
 )
 from tests.recipes import load_recipe
 from tests.slow import slow
+from tests.unpack import unpack
 
 HERE = Path(__file__).parent
 EXPECTED = {
@@ -82,8 +82,7 @@ def unpacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("versions")
     for version in EXPECTED:
         path = HERE / f"version_{version}" / "models.tar.xz"
-        with tarfile.open(path) as archive:
-            archive.extractall(folder / version, filter="data")
+        unpack(path, folder / version)
     return folder
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import tarfile
 from pathlib import Path
 
 import ctranslate2
@@ -26,6 +25,7 @@ from tests.conversion.test_marian import (
     new_model,
 )
 from tests.slow import slow
+from tests.unpack import unpack
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 SOURCE = "model/examples_inputter/features_inputter/embedding"
@@ -38,8 +38,7 @@ def folder(tmp_path_factory):
     """What `opennmt_tf_oracle` has written."""
     path = Path(__file__).with_name("opennmt_tf.tar.xz")
     to = tmp_path_factory.mktemp("opennmt_tf")
-    with tarfile.open(path) as archive:
-        archive.extractall(to, filter="data")
+    unpack(path, to)
     return to / "trained"
 
 
