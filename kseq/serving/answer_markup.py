@@ -30,9 +30,7 @@ def answer_markup(
 ) -> list[str]:
     """See `GeneratorPredictor.markup`."""
     split = [split_markup(_decoded(document)) for document in documents]
-    marked = [
-        part for parts in split for part in parts if not isinstance(part, str)
-    ]
+    marked = [part for parts in split for part in _marked_texts(parts)]
     answered: Iterator[str] = iter(
         _answered(predictor, marked, progress, cut) if marked else []
     )
@@ -46,22 +44,25 @@ def answer_markup(
 
 def count_sentences(document: str) -> int:
     """How many sentences of a document are answered."""
+    marked = _marked_texts(split_markup(document))
+    return len(_sentences(marked).sentences) if marked else 0
+
+
+def _marked_texts(parts):
+    return [part for part in parts if not isinstance(part, str)]
+
+
+def _sentences(marked):
+    """The `Paragraphs` of some `MarkedText`."""
     from kseq.data import split_paragraphs  # imports tensorflow_text
 
-    texts = [
-        _encoded(part.text)
-        for part in split_markup(document)
-        if not isinstance(part, str)
-    ]
-    return len(split_paragraphs(texts).sentences) if texts else 0
+    return split_paragraphs([_encoded(each.text) for each in marked])
 
 
 def _answered(predictor, marked, progress, cut) -> list[str]:
     """The answers to some `MarkedText`, with their elements."""
-    from kseq.data import split_paragraphs  # imports tensorflow_text
-
     texts = [each.text for each in marked]
-    found = split_paragraphs([_encoded(text) for text in texts])
+    found = _sentences(marked)
     sentences = [each.decode() for each in found.sentences.numpy()]
     owners = found.text.numpy().tolist()
     starts = _places(sentences, owners, texts)

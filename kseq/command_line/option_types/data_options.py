@@ -26,8 +26,6 @@ from kseq.data.files.tar_members import is_tar
 from kseq.data.files.url_files import is_url
 from kseq.user_error import UserError
 
-_READY = "ready features"
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslationOptions:
@@ -112,28 +110,18 @@ def _have_alignments(train):
     return any(map(is_url, train or ()))
 
 
-def _network(train):
-    """What computed the features of prepared captions."""
-    return _prepared_with(train, "captions", "network", "name")
-
-
-def _of_speech(train, key):
-    """How the features of prepared recordings were computed."""
-    return _prepared_with(train, "recordings", "preprocessor", key)
-
-
-def _prepared_with(train, kind, name, key):
-    """A value in the record of a folder; None if there is no folder."""
+def _prepared_with(train, kind, name):
+    """What computed the features of a prepared folder; None without one."""
     folder = prepared_folder(train)
     if folder is None:
         return None
     with PreparedFolder(folder).opened(kind) as record:
-        return (record[name] or {}).get(key, _READY)
+        return {**(record[name] or {})}
 
 
 def _check_prepared(config, name, prepared):
     value = getattr(config, name)
-    if prepared not in (None, _READY, value):
+    if prepared not in (None, value):
         raise UserError(
             f"{config.train} is prepared with {option(name)} {prepared}; "
             f"expected {value}."
@@ -170,7 +158,8 @@ class PictureOptions:
     plain: bool = False  # captions in lower case, without punctuation
 
     def check(self):
-        _check_prepared(self, "network", _network(self.train))
+        prepared = _prepared_with(self.train, "captions", "network") or {}
+        _check_prepared(self, "network", prepared.get("name"))
         if getattr(self, "decoder", "") == "transformer" and (
             wrong := MultipleOf("num_heads").check(self.units, self.num_heads)
         ):
@@ -186,10 +175,11 @@ class PictureOptions:
 
     def unread(self):
         names = ("network", "network_weights")
+        prepared = _prepared_with(self.train, "captions", "network")
         if self.features:
             yield "pictures instead of --features", names
-        elif _network(self.train) == _READY:
-            yield f"pictures, but {self.train} has {_READY}", names
+        elif prepared is not None and "name" not in prepared:
+            yield f"pictures, but {self.train} has ready features", names
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -225,16 +215,17 @@ class SpeechOptions:
     def check(self):
         if self.resample and (wrong := SAMPLE_RATES.check(self.resample)):
             raise UserError(f"--resample: {wrong}. Received: {self.resample}")
-        num_mels = _of_speech(self.train, "num_mels")
-        _check_prepared(self, "num_mels", num_mels)
+        prepared = _prepared_with(self.train, "recordings", "preprocessor")
+        _check_prepared(self, "num_mels", (prepared or {}).get("num_mels"))
 
     def unread(self):
         names = ("audio", "resample", "num_mels")
+        prepared = _prepared_with(self.train, "recordings", "preprocessor")
         if self.features:
             yield "recordings instead of --features", names
-        elif _of_speech(self.train, "num_mels") == _READY:
-            yield f"recordings, but {self.train} has {_READY}", names
-        most = _of_speech(self.train, "max_seconds")
+        elif prepared is not None and "num_mels" not in prepared:
+            yield f"recordings, but {self.train} has ready features", names
+        most = (prepared or {}).get("max_seconds")
         if isinstance(most, int | float) and self.max_seconds > most:
             found = f"{self.train} has those of up to {most:g} seconds"
             yield f"longer recordings: {found}", ("max_seconds",)
