@@ -212,6 +212,11 @@ WRONG = {
         ),
         ("classify --train wide.tsv", "wide.tsv:1: "),
         ("classify --train utf16.tsv", "utf16.tsv"),
+        ("classify --train wide.tsv --columns 1 2 3 4", "columns, or 3 here"),
+        (
+            "classify --train wide.tsv --columns 1 2 3 --validation named.csv",
+            "named.csv:1: ",
+        ),
         ("caption --train one.tsv", "one.tsv:1: "),
         ("speech --train one.tsv", "one.tsv:1: "),
         ("chat --train broken.jsonl", "broken.jsonl:1: "),

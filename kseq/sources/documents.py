@@ -37,6 +37,7 @@ DOCUMENTS = dataclasses.replace(
     preprocessor="DocumentPreprocessor",
     content="documents",
     prepared="documents",
+    optional_columns=1,  # the second text of pairs
     more_columns=0,
     files="file of labels and texts",
     first_rows=_first_rows,

@@ -52,8 +52,8 @@ def read_first_rows(content, train, validation=(), columns=()):
         for path in paths:
             if not os.path.isdir(path):  # which some sources read
                 matching_files(path)
-    number = source.num_columns
-    for paths, named in zip(splits, (columns, columns[:number]), strict=True):
+    of_validation = columns[: source.num_columns + source.optional_columns]
+    for paths, named in zip(splits, (columns, of_validation), strict=True):
         for path in paths:
             next(iter(source.first_rows(path, named, len(paths))), None)
 
@@ -68,9 +68,10 @@ def check_columns(columns, source, more=0):
         raise DataError(
             f"Files of {source.content} have no columns: leave out --columns."
         )
-    if columns and not number <= len(columns) <= number + more:
+    most = number + source.optional_columns + more
+    if columns and not number <= len(columns) <= most:
         names = "one column" if number == 1 else f"{number} columns"
-        names += f", or {number + more}" * bool(more)
+        names += f", or {most}" * (most > number)
         raise DataError(
             f"--columns takes {names} here; found {' '.join(columns)}."
         )

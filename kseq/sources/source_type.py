@@ -32,7 +32,8 @@ class SourceType:
             sentence that begins a message; "" if such a model is evaluated on
             two files.
         num_columns: int, columns of a table that are named by `--columns`.
-        more_columns: int, of how many more a table to train on may have.
+        optional_columns: int, how many more a table may have.
+        more_columns: int, how many more a table to train on may have.
         first_rows: function of a path, columns and the number of files;
             yields the rows, read without TensorFlow. None, as the functions
             below, if it is read from no files.
@@ -88,6 +89,7 @@ class SourceType:
     files: str = ""
     task: str = ""
     num_columns: int = 2
+    optional_columns: int = 0
     more_columns: int = 0
     first_rows: Callable[..., Any] | None = None
     option: str = ""

@@ -95,7 +95,7 @@ class DocumentCorpus(NamedTuple):
 def read_document_corpus(
     train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
-    columns: tuple[str, str] = DEFAULT_COLUMNS,
+    columns: tuple[str, ...] = DEFAULT_COLUMNS,
     *,
     seed: int = 1,
     log: bool = True,
@@ -113,7 +113,7 @@ def read_document_corpus(
             `prepare_documents`, whose seed counts; None for the built-in
             ones, see `dispatch_reports`.
         validation: the same, or None.
-        columns: keys or columns of the label and of the text, in both files.
+        columns: see `read_documents`, of both files.
         seed: of the documents held out.
         log: whether to log the facts, and the problems as warnings.
 
@@ -152,7 +152,7 @@ def read_document_corpus(
     return logged(corpus, log)
 
 
-def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
+def document_reader(columns: tuple[str, ...], seed: int) -> RowReader:
     """Reads rows of a label and a text."""
     return RowReader(
         functools.partial(_read, columns=columns),

@@ -25,10 +25,10 @@ from kseq.data.files.table_folders import is_text_folder
 from kseq.data.files.tables import (
     beginning,
     broken,
+    chosen_columns,
+    different_columns,
     notes_on,
     rows_of_cells,
-    two_columns,
-    two_names,
 )
 from kseq.data.files.text_files import Line, matching_files
 from kseq.data.files.text_folders import texts_in_folder
@@ -103,7 +103,7 @@ class _Row(NamedTuple):
 
 
 def read_documents(
-    path: str | os.PathLike, columns: tuple[str, str] = DEFAULT_COLUMNS
+    path: str | os.PathLike, columns: tuple[str, ...] = DEFAULT_COLUMNS
 ) -> Documents:
     r"""Reads labelled documents from JSON lines or from a table.
 
@@ -124,13 +124,15 @@ def read_documents(
             in the order of their names.
         columns: the label's and the text's keys, or names in the first row
             of a table, or numbers of columns, from "1", of a table without
-            names. A label is a string of at most 100 characters, a number, 4
-            and 4.0 being the same, or true or false; white space around it
-            is left out.
+            names. Those of two texts read pairs, such as a premise and a
+            hypothesis: each text is a line of the document. A label is a
+            string of at most 100 characters, a number, 4 and 4.0 being the
+            same, or true or false; white space around it is left out.
 
     Returns:
         Documents, in the order of the file. Sentences of a list are lines of
-        their text; blank ones are left out.
+        their text; blank ones are left out, and so is a pair with a blank
+        text.
 
     Raises:
         DataError: a file cannot be read, a line is broken or without a
@@ -208,9 +210,10 @@ def swapped(columns) -> str:
     without_names = ""
     if tuple(columns) == DEFAULT_COLUMNS:
         without_names = ", or --columns 2 1 where no row names them"
+    *others, last = columns
     return (
         "If label and text are swapped, use --columns "
-        f"{shlex.join(reversed(columns))}{without_names}"
+        f"{shlex.join([last, *others])}{without_names}"
     )
 
 
@@ -222,7 +225,9 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     Raises:
         DataError: a file is broken or does not have the columns.
     """
-    columns = two_names(columns, "the label's and the text's")
+    columns = different_columns(
+        columns, "the label's and one or two texts'", more=True
+    )
     if is_text_folder(pattern):
         yield from _folder_rows(pattern, columns, counts)
         return
@@ -231,9 +236,9 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
             yield from _record_rows(path, columns, counts)
         else:
             cells = rows_of_cells(path)
-            rows = two_columns(cells, columns, DEFAULT_COLUMNS, counts)
-            for line, label, text in rows:
-                yield _Row(line, label.strip(), text, in_lines=False)
+            rows = chosen_columns(cells, columns, DEFAULT_COLUMNS, counts)
+            for line, label, *texts in rows:
+                yield _row_of(line, label, texts)
 
 
 def _folder_rows(folder, columns, counts) -> Iterator[_Row]:
@@ -256,41 +261,56 @@ def _record_rows(path, columns, counts) -> Iterator[_Row]:
             yield _record_row(line, record, *columns)
 
 
-def _record_row(line, record, label, text) -> _Row:
-    keys = [key for key in {text, _SENTENCES} if has_keys(record, [key])]
-    if not has_keys(record, [label]) or len(keys) != 1:
+def _record_row(line, record, label, *texts) -> _Row:
+    forms, wanted = [texts], " and ".join(map(repr, texts))
+    if len(texts) == 1:
+        forms = {texts, (_SENTENCES,)}
+        wanted = f"either {wanted} or {_SENTENCES!r}"
+    found = [keys for keys in forms if has_keys(record, [label, *keys])]
+    if len(found) != 1:
         raise broken(
             line,
-            f"the keys {label!r} and either {text!r} or {_SENTENCES!r}",
+            f"the keys {label!r} and {wanted}",
             found=shown_record(line, record),
         )
-    (key,) = keys
-    value, name = value_at(record, key), as_text(value_at(record, label))
+    name = as_text(value_at(record, label))
     if name is None:
         found = beginning(value_at(record, label))
         raise broken(line, f"a string at {label!r}", found=found)
 
-    in_lines = key == _SENTENCES
-    if in_lines and not _are_strings(value):
-        raise broken(line, f"strings at {key!r}", found=beginning(value))
-    if not in_lines and not isinstance(value, str):
-        raise broken(line, f"a string at {key!r}", found=beginning(value))
-    if in_lines:
-        sentences = [sentence for sentence in value if not is_blank(sentence)]
-        value = "\n".join(map(_in_a_line, sentences))
-    return _Row(
-        line,
-        name.strip(),
-        without_surrogates(value),
-        in_lines,
-    )
+    [keys] = found
+    values = [value_at(record, key) for key in keys]
+    if keys == (_SENTENCES,):
+        [sentences] = values
+        if not _are_strings(sentences):
+            found = beginning(sentences)
+            raise broken(line, f"strings at {_SENTENCES!r}", found=found)
+        text = _lines(text for text in sentences if not is_blank(text))
+        return _Row(line, name.strip(), text, in_lines=True)
+    for key, value in zip(keys, values, strict=True):
+        if not isinstance(value, str):
+            found = beginning(value)
+            raise broken(line, f"a string at {key!r}", found=found)
+    return _row_of(line, name, values)
+
+
+def _row_of(line, label, texts) -> _Row:
+    """A document of one text, or a pair, which is blank if one of it is."""
+    if len(texts) == 1:
+        [text] = texts
+        text = without_surrogates(text)
+    else:
+        text = "" if any(map(is_blank, texts)) else _lines(texts)
+    return _Row(line, label.strip(), text, in_lines=len(texts) > 1)
+
+
+def _lines(sentences) -> str:
+    """Sentences as the lines of a text."""
+    lines = (text.replace("\n", " ").replace("\t", " ") for text in sentences)
+    return without_surrogates("\n".join(lines))
 
 
 def _are_strings(value) -> bool:
     return isinstance(value, list) and all(
         isinstance(item, str) for item in value
     )
-
-
-def _in_a_line(sentence) -> str:
-    return sentence.replace("\n", " ").replace("\t", " ")

@@ -32,7 +32,7 @@ def prepare_documents(
     folder: str | os.PathLike,
     train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
-    columns: tuple[str, str] = DEFAULT_COLUMNS,
+    columns: tuple[str, ...] = DEFAULT_COLUMNS,
     *,
     vocab_size: int = 16_000,
     tokenizer: Tokenizer | None = None,

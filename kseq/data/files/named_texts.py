@@ -27,12 +27,12 @@ from kseq.data.files.tables import (
     broken,
     cells_of_rows,
     decoded,
+    different_columns,
     find_columns,
     names_of,
     notes_on,
     place_of,
     rows_of_cells,
-    two_names,
 )
 from kseq.data.files.tar_members import TarMember, is_tar, tar_rows
 from kseq.data.files.text_files import LONGEST_LINE, Line, matching_files
@@ -177,7 +177,7 @@ def named_rows(
         DataError: a table is broken or does not have the columns.
     """
     if columns:
-        columns = two_names(
+        columns = different_columns(
             columns, f"the {known.name}'s and the {known.text}'s"
         )
     for path in matching_files(pattern):

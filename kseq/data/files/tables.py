@@ -132,16 +132,20 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
         )
 
 
-def two_names(columns: tuple[str, str], whose: str) -> tuple[str, str]:
+def different_columns(
+    columns: tuple[str, ...], whose: str, more: bool = False
+) -> tuple[str, ...]:
     """Columns, names or numbers; `whose` is for the message.
 
     Raises:
-        DataError: they are not two, or the same.
+        DataError: they are not two, or three if `more`, or two are equal.
     """
     columns = tuple(columns)
-    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
+    is_right = all(columns) and len({*columns}) == len(columns)
+    if not (is_right and 2 <= len(columns) <= 2 + more):
+        numbers = "two or three" if more else "two"
         raise DataError(
-            f"columns takes two different names or numbers, {whose}. "
+            f"columns takes {numbers} different names or numbers, {whose}. "
             f"Received: {columns!r}"
         )
     return columns
@@ -188,13 +192,13 @@ def cells_of_rows(
         yield line, [cells[place] for place in layout.positions]
 
 
-def two_columns(
+def chosen_columns(
     rows: Iterable[tuple[Line, list[bytes]]],
-    columns: tuple[str, str],
+    columns: tuple[str, ...],
     default: tuple[str, str],
     counts: Counter,
-) -> Iterator[tuple[Line, str, str]]:
-    """Two cells of each row as strings, and where the row starts.
+) -> Iterator[tuple[Line | str, ...]]:
+    """Some cells of each row as strings, after where the row starts.
 
     Columns are names in the first row, or numbers from "1"; those of a table
     of two without a header are `default`. Rows that are `blank` or `invalid`,

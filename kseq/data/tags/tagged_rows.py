@@ -19,12 +19,12 @@ from kseq.data.files.tables import (
     beginning,
     broken,
     check_width,
+    chosen_columns,
     decoded,
+    different_columns,
     find_columns,
     kind_of,
     rows_of_cells,
-    two_columns,
-    two_names,
 )
 from kseq.data.files.text_files import Line, matching_files, read_lines
 
@@ -52,7 +52,7 @@ def tagged_rows(pattern, columns, counts) -> Iterator[_Row]:
         DataError: a file is broken or does not have the columns, or a
             sentence does not have one tag for each word.
     """
-    columns = two_names(columns, "those of words and of tags")
+    columns = different_columns(columns, "those of words and of tags")
     known = set()
     for path in matching_files(pattern):
         for row in _rows_of(path, columns, counts):
@@ -70,7 +70,7 @@ def _rows_of(path, columns, counts):
         return _column_rows(path, columns, counts)
     return (
         _Row(line, _split(words), _split(tags))
-        for line, words, tags in two_columns(
+        for line, words, tags in chosen_columns(
             rows_of_cells(path), columns, DEFAULT_COLUMNS, counts
         )
     )

@@ -92,6 +92,36 @@ def test_json_lines_hold_sentences(write):
     )
 
 
+def test_two_texts_are_the_lines_of_a_pair(write):
+    rows = "gold\tfirst\tsecond\nyes\tA dog.\tAn\u2028animal.\nno\tA\t\n"
+    table = write("a.tsv", rows.encode())
+    records = write(
+        "a.jsonl",
+        as_json(
+            {"gold": "yes", "first": "A dog.", "second": "An\u2028animal."},
+            {"gold": "no", "first": "A", "second": " "},
+        ),
+    )
+    quoted = write("a.csv", b'"A\ndog.\tx",\xff,yes\r\n')
+    pairs = Documents(["A dog.\nAn\u2028animal."], ["yes"], in_lines=True)
+
+    assert read_documents(table, ("gold", "first", "second")) == pairs
+    assert read_documents(records, ("gold", "first", "second")) == pairs
+    assert read_documents(quoted, ("3", "1", "2")) == Documents(
+        ["A dog. x\n\ufffd"], ["yes"], in_lines=True
+    )
+
+
+def test_a_record_of_a_pair_has_both_texts(write):
+    path = write("a.jsonl", as_json({"label": 1, "a": "x", "sentences": []}))
+
+    message = "expected the keys 'label' and 'a' and 'b'; found"
+    with pytest.raises(DataError, match=message):
+        read_documents(path, ("label", "a", "b"))
+    with pytest.raises(DataError, match="expected a string at 'sentences'"):
+        read_documents(path, ("label", "a", "sentences"))
+
+
 def test_keys_can_have_other_names(write):
     record = {"label": "a", "stars": 4, "text": "b", "body": "So good."}
     path = write("a.jsonl", as_json(record))
@@ -357,10 +387,11 @@ def test_columns_have_numbers(write):
 
 
 @pytest.mark.parametrize(
-    "columns", [(), ("a",), ("", "a"), ("a", "b", "c"), ("a", "a")]
+    "columns",
+    [(), ("a",), ("", "a"), ("a", "a"), ("a", "b", "a"), tuple("abcd")],
 )
-def test_columns_are_two(write, columns):
-    with pytest.raises(DataError, match="columns takes two different names"):
+def test_columns_are_two_or_three(write, columns):
+    with pytest.raises(DataError, match="columns takes two or three different"):
         read_documents(write("a.tsv", b"a\tb\n"), columns)
 
 

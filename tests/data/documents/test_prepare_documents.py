@@ -45,6 +45,11 @@ def here(tmp_path, monkeypatch):
         {"label": label, "sentences": [text, f"{text} b\tc"]}
         for label, text in zip(labels, texts, strict=True)
     ]
+    pairs = [
+        f"So?\t{text}\t{label}\n"
+        for label, text in zip(labels, texts, strict=True)
+    ]
+    Path("pairs").write_text("".join(pairs))
     Path("a.jsonl").write_text("\n".join(map(json.dumps, records)))
 
 
@@ -73,11 +78,12 @@ def batches_of(corpus, ids):
 
 @pytest.mark.parametrize(
     ("train", "validation"),
-    [("a.tsv", None), ("a.tsv", "b.tsv"), ("a.jsonl", None)],
+    [("a.tsv", None), ("a.tsv", "b.tsv"), ("a.jsonl", None), ("pairs", None)],
 )
 def test_it_is_what_is_read(train, validation):
-    corpus = read_document_corpus(train, validation, log=False)
-    prepared = prepare(train=train, validation=validation)
+    columns = "321" if train == "pairs" else ("label", "text")
+    corpus = read_document_corpus(train, validation, columns, log=False)
+    prepared = prepare(train=train, validation=validation, columns=columns)
     assert prepared.describe() == corpus.describe()
     assert prepared.validation == corpus.validation == prepared.test
     assert prepared.labels == corpus.labels
