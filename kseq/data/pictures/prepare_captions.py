@@ -15,12 +15,11 @@ from kseq.data.files.feature_parts import (
 )
 from kseq.data.files.media_folder import read_picture
 from kseq.data.files.named_texts import lines_of_names
-from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.prepare_files import prepare_files
 from kseq.data.files.ragged_array import mapped
 from kseq.data.files.saved_examples import save_examples
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.tar_media import open_media
-from kseq.data.files.text_files import matching_files
 from kseq.data.pictures.caption_corpus import (
     KIND,
     CaptionCorpus,
@@ -104,32 +103,31 @@ def prepare_captions(
         "network": None if features else network._asdict(),
         "part_size": part_size,
     }
-    given = {"train": train, "validation": validation, "features": features}
-    paths = {
-        name: matching_files(path) if path else []
-        for name, path in given.items()
-    }
     tables = read_caption_tables(
         *(train, validation, columns, plain, features, images)
     )
-    with PreparedFolder.of(folder).locked() as prepared:
-        media = pictures_of(tables, images)
-        sizes = {}
-        if not features:
-            sizes = {name: media.size(name) for name in picture_names(tables)}
-        plan = prepared.follow(KIND, options, paths, files_hash(sizes))
-        if not prepared.is_complete:
-            if features:
-                stored = read_features(features)
-                stored.features.tofile(prepared.path / "features.values")
-            else:
-                work = plan["options"]["part_size"], processes, beam
-                stored = _compute(prepared, tables, media, network, sizes, work)
-            corpus = corpus_of_tables(
-                *(tables, stored, stored.preprocessor, media),
-                features or images or train,
-            )
-            prepared.finish(_save(prepared.path, corpus, plan))
+    media = pictures_of(tables, images)
+    sizes = {}
+    if not features:
+        sizes = {name: media.size(name) for name in picture_names(tables)}
+
+    def prepare(prepared, planned):
+        if features:
+            stored = read_features(features)
+            stored.features.tofile(prepared.path / "features.values")
+        else:
+            work = planned["part_size"], processes, beam
+            stored = _compute(prepared, tables, media, network, sizes, work)
+        corpus = corpus_of_tables(
+            *(tables, stored, stored.preprocessor, media),
+            features or images or train,
+        )
+        return _save(prepared.path, corpus, planned["network"])
+
+    prepare_files(
+        *(folder, KIND, (train, validation, features or None), options),
+        *(prepare, files_hash(sizes)),
+    )
     return logged(open_prepared_captions(folder), log)
 
 
@@ -171,7 +169,7 @@ def _loaded(network, weights):
     return network.loaded(weights)
 
 
-def _save(path, corpus, plan) -> dict[str, Any]:
+def _save(path, corpus, network) -> dict[str, Any]:
     for split in ("train", "validation"):
         found = getattr(corpus, split)
         save_examples(
@@ -183,14 +181,12 @@ def _save(path, corpus, plan) -> dict[str, Any]:
         )
     stored = corpus.features
     return {
-        "kind": KIND,
-        "plan": plan,
         "counts": [len(corpus.train.names)],
         "facts": corpus.facts,
         "problems": corpus.problems,
         "grid": stored.preprocessor.get_config(),
         "factors": None if stored.factors is None else stored.factors.tolist(),
-        "network": plan["options"]["network"],
+        "network": network,
         "arrays": {
             "features": {
                 "dtype": str(stored.features.dtype),

@@ -16,11 +16,11 @@ from kseq.data.files.feature_parts import (
     files_hash,
 )
 from kseq.data.files.named_texts import lines_of_names
-from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
+from kseq.data.files.prepare_files import prepare_files
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.saved_examples import save_examples
 from kseq.data.files.stored_features import StoredFeatures
-from kseq.data.files.text_files import matching_files
 from kseq.data.speech.frame_files import read_frames
 from kseq.data.speech.recorded_features import SILENT, frames_of
 from kseq.data.speech.speech_corpus import (
@@ -122,32 +122,31 @@ def prepare_speech(
         "resample": resample,
         "part_size": part_size,
     }
-    given = {"train": train, "validation": validation, "features": features}
-    paths = {
-        name: matching_files(path) if path else []
-        for name, path in given.items()
-    }
     tables = read_tables(train, validation, columns, audio, features)
-    with PreparedFolder.of(folder).locked() as prepared:
-        sizes = {} if features else _sizes(tables, audio)
-        plan = prepared.follow(KIND, options, paths, files_hash(sizes))
-        if not prepared.is_complete:
-            if features:
-                stored = read_frames(features, max_seconds=max_seconds)
-                stored.features.save(prepared.path / "features")
-                both, notes = (stored.preprocessor, None), []
-            else:
-                preprocessor = audio_preprocessor(
-                    tables, audio, resample, num_mels, max_seconds
-                )
-                work = plan["options"]["part_size"], processes, beam
-                stored, media, notes = _compute(
-                    *(prepared, tables, audio, preprocessor),
-                    *(bool(resample), sizes, work),
-                )
-                both = preprocessor, media
-            corpus = corpus_of_tables(tables, stored, *both, max_seconds, notes)
-            prepared.finish(_save(prepared.path, corpus, plan))
+    sizes = {} if features else _sizes(tables, audio)
+
+    def prepare(prepared, planned):
+        if features:
+            stored = read_frames(features, max_seconds=max_seconds)
+            stored.features.save(prepared.path / "features")
+            both, notes = (stored.preprocessor, None), []
+        else:
+            preprocessor = audio_preprocessor(
+                tables, audio, resample, num_mels, max_seconds
+            )
+            work = planned["part_size"], processes, beam
+            stored, media, notes = _compute(
+                *(prepared, tables, audio, preprocessor),
+                *(bool(resample), sizes, work),
+            )
+            both = preprocessor, media
+        corpus = corpus_of_tables(tables, stored, *both, max_seconds, notes)
+        return _save(prepared.path, corpus)
+
+    prepare_files(
+        *(folder, KIND, (train, validation, features or None), options),
+        *(prepare, files_hash(sizes)),
+    )
     return logged(open_prepared_speech(folder, num_mels, max_seconds), log)
 
 
@@ -184,7 +183,7 @@ def _frames(path, preprocessor, resample, lines):
     return *frames_of([*lines], media, preprocessor), notes
 
 
-def _save(path, corpus, plan) -> dict[str, Any]:
+def _save(path, corpus) -> dict[str, Any]:
     for split in ("train", "validation"):
         found = getattr(corpus, split)
         media = found.audio if split == "validation" else None
@@ -193,8 +192,6 @@ def _save(path, corpus, plan) -> dict[str, Any]:
         )
     values = corpus.features.features.values
     return {
-        "kind": KIND,
-        "plan": plan,
         "counts": [len(corpus.train.names)],
         "facts": corpus.facts,
         "problems": corpus.problems,
