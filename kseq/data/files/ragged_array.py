@@ -126,14 +126,9 @@ class RaggedArray:
 
     def padded(self, numbers, width) -> tf.Tensor:
         """Some rows of ids as (B, width) int32, with PAD after each."""
-        numbers = tf.cast(numbers, tf.int64)
-        starts = read(self._offsets, numbers)[:, None]
-        ends = read(self._offsets, numbers + 1)[:, None]
-        places = starts + tf.range(tf.cast(width, tf.int64))
-        # What is beyond a row is replaced; it must be somewhere in the array.
-        inside = tf.minimum(places, read(self._offsets, len(self)) - 1)
-        found = read(self._values, inside)
-        return tf.where(places < ends, tf.cast(found, tf.int32), PAD)
+        shape = -1, tf.cast(width, tf.int64)
+        ids = self.gather(numbers).to_tensor(PAD, shape=shape)
+        return tf.cast(ids, tf.int32)
 
     @functools.cached_property
     def _values(self):

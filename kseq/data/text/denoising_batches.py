@@ -150,9 +150,8 @@ def infill(ids: tf.Tensor, starts: tf.Tensor, spans: tf.Tensor) -> tf.Tensor:
     follows = _shifted(tf.cast(is_masked, tf.int32), 1) > 0
     is_kept = (ids != PAD) & ~(is_masked & follows)
     ids = tf.where(is_masked, UNK, ids)
-    kept = tf.ragged.boolean_mask(ids, is_kept).to_tensor(PAD)
-    rest = tf.shape(ids)[1] - tf.shape(kept)[1]
-    return tf.pad(kept, [[0, 0], [0, rest]])
+    kept = tf.ragged.boolean_mask(ids, is_kept)
+    return kept.to_tensor(PAD, shape=tf.shape(ids))
 
 
 def shuffle_sentences(

@@ -93,9 +93,7 @@ class SubwordDropout:
     def padded(self, numbers, width) -> tf.Tensor:
         """Some texts as (B, width) int32, with PAD after each."""
         _, texts = self._split(numbers, self.longest)
-        ids = texts.to_tensor(PAD)[:, :width]
-        rest = tf.cast(width, tf.int32) - tf.shape(ids)[1]
-        return tf.pad(ids, [[0, 0], [0, rest]])
+        return texts.to_tensor(PAD, shape=(-1, tf.cast(width, tf.int64)))
 
     def _split_texts(self, numbers, longest):
         """The lengths of some texts, (B,) int64, and the texts, ragged."""
