@@ -81,13 +81,21 @@ def delete_others(directory, keep):
     Raises:
         OSError: where a file cannot be deleted.
     """
-    _delete_all_but(_kept(checkpoint_paths(directory), keep), directory)
-
-
-def _kept(paths, keep):
+    paths = checkpoint_paths(directory)
     if isinstance(keep, int):
-        return paths[-keep:]
-    return [path for path in paths if step_of(path) in keep]
+        kept = paths[-keep:]
+    else:
+        kept = [path for path in paths if step_of(path) in keep]
+    kept = tuple(f"{Path(path).name}." for path in kept)
+    found = [p for p in directory.iterdir() if _NAME.fullmatch(p.name)]
+    # The manifest first: without it the other files do not count.
+    for path in sorted(found, key=lambda path: path.suffix != _MANIFEST):
+        if path.name.startswith(kept):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _reason(error):
@@ -358,24 +366,6 @@ def _tensors(path, names):
         )
     entries = (name.removesuffix(_VALUE) for name in types)
     return dict(zip(entries, tensors, strict=True))
-
-
-def _delete_all_but(kept, directory):
-    """Deletes the other checkpoints, and the leftovers of a killed save."""
-    kept = tuple(f"{Path(path).name}." for path in kept)
-    # The manifest first: without it the other files do not count.
-    found = [p for p in directory.iterdir() if _NAME.fullmatch(p.name)]
-    for path in sorted(found, key=_is_no_manifest):
-        if path.name.startswith(kept):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-def _is_no_manifest(path):
-    return path.suffix != _MANIFEST
 
 
 def best_weights(run):

@@ -252,15 +252,15 @@ def test_a_kill_after_the_last_save_leaves_no_state_within_an_epoch(
 ):
     """They would count in the average of the last states."""
     settings = {"epochs": 2, "keep": 2, "save_every": 1e-9}
-    delete = checkpoint_files._delete_all_but
+    delete = checkpoint_files.delete_others
 
-    def kill(kept, directory):
+    def kill(directory, keep):
         if steps(tmp_path)[-1] == 2 * STEPS:
             raise KeyboardInterrupt
-        delete(kept, directory)
+        delete(directory, keep)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(checkpoint_files, "_delete_all_but", kill)
+        patch.setattr(checkpoint_files, "delete_others", kill)
         train(tmp_path, **settings)
     ends = [STEPS, 2 * STEPS]
     assert steps(tmp_path) == [STEPS, 2 * STEPS - 1, 2 * STEPS]
@@ -334,19 +334,19 @@ def test_a_kill_while_one_of_the_best_replaces_another(
     class KilledError(BaseException):
         pass
 
-    def kill(paths, directory):
-        if directory.name != "top" or len(paths) < 2:
+    def kill(directory, keep):
+        if directory.name != "top" or len(keep) < 2:
             return
         if when == "after":
-            delete(paths, directory)
+            delete(directory, keep)
         raise KilledError
 
     settings = {"monitor": "val_bleu", "mode": "max", "keep_best": 2}
     report = Report(2.0, 1.0, 3.0, 0.0)
     train(tmp_path, 2, [report], **settings)
-    delete = checkpoint_files._delete_all_but
+    delete = checkpoint_files.delete_others
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(checkpoint_files, "_delete_all_but", kill)
+        patch.setattr(checkpoint_files, "delete_others", kill)
         train(tmp_path, 3, [report], **settings)
     assert steps(tmp_path, "top") == (
         [5, 10, 15] if when == "before" else [5, 15]
