@@ -4,7 +4,7 @@ An answer is an instance of `AnswerType` in a module of its own. Models,
 searches and evaluations are imported when they are needed.
 """
 
-from kseq.answers.answer_type import AnswerType
+from kseq.answers.answer_type import AnswerType as AnswerType
 from kseq.answers.labels import LABELS
 from kseq.answers.stored_answers import STORED_ANSWERS
 from kseq.answers.tags import TAGS
@@ -14,18 +14,6 @@ from kseq.sources import NAMES, source_named, source_of_task
 
 # A text is what a model answers with of which nothing else is said.
 ANSWERS = (LABELS, TAGS, STORED_ANSWERS, VECTORS, TEXT)
-
-__all__ = [
-    "ANSWERS",
-    "LABELS",
-    "STORED_ANSWERS",
-    "TAGS",
-    "TEXT",
-    "VECTORS",
-    "AnswerType",
-    "types_of_export",
-    "types_of_task",
-]
 
 
 def types_of_task(task):

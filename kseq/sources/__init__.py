@@ -11,7 +11,7 @@ from kseq.data.files.text_files import matching_files
 from kseq.sources.documents import DOCUMENTS
 from kseq.sources.pictures import FEATURES, IMAGE
 from kseq.sources.prompt import PROMPT
-from kseq.sources.source_type import SourceType
+from kseq.sources.source_type import SourceType as SourceType
 from kseq.sources.speech import AUDIO, FRAMES
 from kseq.sources.text import TEXT
 from kseq.sources.turns import TURNS
@@ -25,25 +25,6 @@ SOURCES = (
 )
 _BY_NAME = {source.name: source for source in SOURCES}
 NAMES = tuple(_BY_NAME)
-
-__all__ = [
-    "AUDIO",
-    "DOCUMENTS",
-    "FEATURES",
-    "FRAMES",
-    "IMAGE",
-    "NAMES",
-    "PROMPT",
-    "SOURCES",
-    "TEXT",
-    "TURNS",
-    "VECTORS",
-    "WORDS",
-    "SourceType",
-    "source_named",
-    "source_of_files",
-    "source_of_task",
-]
 
 
 def source_named(name):
