@@ -9,12 +9,11 @@ from kseq.user_error import UserError
 
 def run_beam_jobs(
     function: Callable, jobs: Sequence, options: Sequence[str]
-) -> Iterator[tuple[int, None]]:
+) -> Iterator[int]:
     """Calls a function with each job, wherever a runner of Beam calls it.
 
     Jobs and functions are those of `run_jobs`; the workers reach the paths in
-    the jobs, for example on a disk that all mount. What the function returns is
-    left there, in its files.
+    the jobs, for example on a disk that all mount.
 
     Args:
         function: of a module, whose argument can be pickled.
@@ -24,7 +23,7 @@ def run_beam_jobs(
             for Beam's own runner in this process.
 
     Yields:
-        (number, None) of each job, when all are done.
+        The number of each job, when all are done.
 
     Raises:
         DataError: Beam is not installed; or that of the function.
@@ -57,7 +56,7 @@ def run_beam_jobs(
     for number, job in enumerate(jobs):
         if _error_of(job).is_file():
             raise DataError(_error_of(job).read_text("utf-8"))
-        yield number, None
+        yield number
 
 
 def _call(job, function):

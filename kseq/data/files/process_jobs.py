@@ -31,14 +31,15 @@ _ENVIRONMENT = {
 
 def run_jobs(
     function: Callable, jobs: Sequence, processes: int
-) -> Iterator[tuple[int, Any]]:
-    """Calls a function with each job, and yields (number, result) when done.
+) -> Iterator[int]:
+    """Calls a function with each job, and yields its number when it is done.
 
     One process is this one. Others end with the iterator, however it ends;
     where this process is killed, each ends after its job.
 
     Args:
-        function: of a module, whose argument and result can be pickled.
+        function: of a module, whose argument can be pickled; its result is
+            ignored.
         jobs: arguments of the function.
         processes: number of processes.
 
@@ -48,13 +49,16 @@ def run_jobs(
         Exception: that of the function.
 
     Example:
-    >>> list(run_jobs(len, ["a", "bcd"], processes=1))
-    [(0, 1), (1, 3)]
+    >>> list(run_jobs(print, ["a", "b"], processes=1))
+    a
+    b
+    [0, 1]
     """
     processes = min(processes, len(jobs))
     if processes <= 1:
         for number, job in enumerate(jobs):
-            yield number, function(job)
+            function(job)
+            yield number
         return
     rest = iter(enumerate(jobs))
     with _workers(processes) as workers:
@@ -63,7 +67,7 @@ def run_jobs(
         busy = set(workers)
         while busy:
             for worker in connection.wait(busy):
-                number, result, error = _received(worker)
+                number, error = _received(worker)
                 if error is not None:
                     raise error
                 numbered = next(rest, None)
@@ -71,7 +75,7 @@ def run_jobs(
                     busy.remove(worker)
                 else:
                     worker.send((function, *numbered))
-                yield number, result
+                yield number
 
 
 def run_part_jobs(
@@ -110,7 +114,7 @@ def run_part_jobs(
             finished = run_jobs(function, jobs, processes or worth)
         else:
             finished = run_beam_jobs(function, jobs, beam)
-        for number, _ in finished:
+        for number in finished:
             done += sizes[number]
             advance(done // 2**20 - shown)
             shown = done // 2**20
@@ -173,10 +177,10 @@ def _work(main):
         except EOFError:
             return
         quiet = contextlib.nullcontext
-        result = error = None
+        error = None
         try:
-            result = function(job)
+            function(job)
         except Exception as raised:
             error = raised
         with contextlib.suppress(BrokenPipeError):
-            main.send((number, result, error))
+            main.send((number, error))

@@ -61,7 +61,7 @@ class TokenizeJob(NamedTuple):
     dtype: str
 
 
-def read_pairs(job: ReadJob) -> dict[str, Any]:
+def read_pairs(job: ReadJob):
     """Reads and checks pairs, and writes their parts; see `write_parts`."""
     counts = Counter()
     if job.ranges is None:
@@ -73,7 +73,7 @@ def read_pairs(job: ReadJob) -> dict[str, Any]:
         blocks = blocks_of(sources, targets, counts)
     if job.filters is not None:
         blocks = _filtered(blocks, job.filters, counts)
-    return write_parts(job, blocks, counts)
+    write_parts(job, blocks, counts)
 
 
 def _filtered(blocks, filters, counts):
@@ -184,12 +184,8 @@ def is_held_out(path: str | os.PathLike, held_out: np.ndarray) -> np.ndarray:
     return np.isin(part_hashes(path)[0], held_out)
 
 
-def tokenize_part(job: TokenizeJob) -> int:
-    """Writes the ids of a part, and apart its pairs that are held out.
-
-    Returns:
-        The number of its pairs.
-    """
+def tokenize_part(job: TokenizeJob):
+    """Writes the ids of a part, and apart its pairs that are held out."""
     is_out = is_held_out(job.part, np.fromfile(job.held_out, np.int64))
     tokenizers = [Tokenizer.load(path) for path in job.models]
     sides = part_lines(job.part)
@@ -212,7 +208,6 @@ def tokenize_part(job: TokenizeJob) -> int:
         values.append(_alignment(tokenizers, *kept))
     content = [each.tobytes() for each in (counts, *lengths, *values)]
     replace_file(f"{job.part}.ids", b"".join(content))
-    return len(is_out)
 
 
 def _alignment(tokenizers, sources, targets, links) -> np.ndarray:
