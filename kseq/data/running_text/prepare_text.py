@@ -141,18 +141,15 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
         lines = (line for chunk in chunks for line in lines_of(chunk.text))
         kept, *trained = made
         atomic_write(model, kept_or_trained(kept, lines, *trained).model)
-    dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
     jobs = (
-        (
-            TokenizeTextJob(part, str(model), dtype),
-            os.path.getsize(f"{part}.text"),
-        )
+        (TokenizeTextJob(part, str(model)), os.path.getsize(f"{part}.text"))
         for part in parts
     )
     run_part_jobs(
         *("Tokenizing", tokenize_text_part, jobs, ".ids", processes, beam)
     )
 
+    dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
     with open(prepared.path / "ids.values", "wb") as file:
         for part in parts:
             file.write(Path(f"{part}.ids").read_bytes())
@@ -281,19 +278,18 @@ class TokenizeTextJob(NamedTuple):
     Args:
         part: path of its files without their ends.
         model: path of the model of the tokenizer.
-        dtype: of ids.
     """
 
     part: str
     model: str
-    dtype: str
 
 
 def tokenize_text_part(job: TokenizeTextJob):
     """Writes the ids of a part."""
     tokenizer = Tokenizer.load(job.model)
+    dtype = dtype_of_ids(tokenizer.vocab_size)
     ids = [
-        found.astype(job.dtype).tobytes()
+        found.astype(dtype).tobytes()
         for found, _ in ids_of_chunks(read_part(job.part), tokenizer)
     ]
     replace_file(f"{job.part}.ids", b"".join(ids))

@@ -33,7 +33,6 @@ class TokenizeRowsJob(NamedTuple):
         start: the number of its first row.
         held_out: path of the sorted numbers of rows that are held out.
         model: path of the model of the tokenizer.
-        dtype: of ids.
         tokenize: function of rows and the tokenizer, whose result is ragged
             ids (B, None, None).
     """
@@ -42,7 +41,6 @@ class TokenizeRowsJob(NamedTuple):
     start: int
     held_out: str
     model: str
-    dtype: str
     tokenize: Callable
 
     def rows(self) -> tuple[list[Any], list[Any]]:
@@ -194,7 +192,7 @@ def _prepare(
     jobs = [
         TokenizeRowsJob(
             str(prepared.parts / f"{number:06}"),
-            *(start, held_out, model, ""),
+            *(start, held_out, model),
             functools.partial(tokenize, record=record),
         )
         for number, start in enumerate(starts[:-1])
@@ -205,13 +203,12 @@ def _prepare(
         )
         made = kept_or_trained(kept, text, vocab_size)
         atomic_write(Path(model), made.model)
-    dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
-    jobs = [job._replace(dtype=dtype) for job in jobs]
     sized = ((job, os.path.getsize(f"{job.part}.jsonl")) for job in jobs)
     run_part_jobs(
         *("Tokenizing", tokenize_rows, sized, ".held_out", processes, beam)
     )
     rows, count = _join(prepared, jobs)
+    dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
     arrays = {"ids": {"dtype": dtype, "shape": [count]}}
     return {"counts": [rows], "arrays": arrays, **record}
 
@@ -226,7 +223,7 @@ def tokenize_rows(job: TokenizeRowsJob):
     ]
     ids = tf.concat(ids, axis=0)
     for end, array, dtype in (
-        ("values", ids.flat_values, job.dtype),
+        ("values", ids.flat_values, dtype_of_ids(tokenizer.vocab_size)),
         ("offsets", ids.values.row_lengths(), np.int64),
         ("rows", ids.row_lengths(), np.int64),
     ):
