@@ -48,14 +48,10 @@ def partitions(
     total = sum(part.size for group in groups for part in group)
     count = total // _IN_MEMORY + 1
     limits = [NUM_HASHES * n // count for n in range(1, count)]
+    limits = np.array(limits, np.int64)
     places = [
-        [
-            [0, *np.searchsorted(part.read(), np.array(limits)), part.size]
-            if limits
-            else [0, part.size]
-            for part in group
-        ]
-        for group in groups
+        [[0, *np.searchsorted(part.read(), limits), part.size] for part in each]
+        for each in groups
     ]
     for number in range(count):
         yield [

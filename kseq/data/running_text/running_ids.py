@@ -1,5 +1,6 @@
 """The tokens of running text."""
 
+import io
 import itertools
 from collections.abc import Iterable, Iterator
 
@@ -74,8 +75,7 @@ def lines_of(document: str) -> list[str]:
     >>> lines_of("a\nb")
     ['a\n', 'b']
     """
-    *lines, last = document.split("\n")
-    return [line + "\n" for line in lines] + ([last] if last else [])
+    return list(io.StringIO(document))
 
 
 def _parts_of_lines(text):

@@ -279,11 +279,8 @@ class _Preparation:
 
     def _jobs(self, number, split, text):
         """(ReadJob, bytes) of a text."""
-        jobs, sides, found = (
-            self.plan["texts"][number]["jobs"],
-            text.files(),
-            [],
-        )
+        jobs, sides = self.plan["texts"][number]["jobs"], text.files()
+        found = []
         size = sum(map(os.path.getsize, itertools.chain(*sides)))
         for job_number, job in enumerate(jobs):
             ranges, path = None, None
