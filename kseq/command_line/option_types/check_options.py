@@ -5,20 +5,11 @@ from types import UnionType
 from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 from kseq.command_line.option_types.value_types import (
-    Even,
-    KnownNetwork,
-    Limits,
     MultipleOf,
-    NewDirectory,
-    NotPrepared,
     option,
 )
 from kseq.user_error import UserError
 
-_RULES = (
-    *(Limits, MultipleOf, Even),
-    *(KnownNetwork, NewDirectory, NotPrepared),
-)
 # Types of which no value of another type is valid: 8.0, or true for 1.
 _WHOLE = {bool: "true or false", int: "an integer"}
 
@@ -67,8 +58,8 @@ and at most 2147483647. Received: 0
                 f"Received: {value!r}"
             )
         for rule in getattr(hint, "__metadata__", ()):
-            if not isinstance(rule, _RULES):
-                continue
+            if not hasattr(rule, "check"):
+                continue  # of the user, about something else
             others = ()
             if isinstance(rule, MultipleOf):
                 others = (getattr(config, rule.other),)
