@@ -188,7 +188,9 @@ def _rows(path, columns, known, counts):
     if is_tar(path):
         return tar_rows(path, known, counts)
     if not has_records(path):
-        return _of_cells(rows_of_cells(path), columns, known)
+        layout_of = functools.partial(_layout, columns=columns, known=known)
+        rows = cells_of_rows(rows_of_cells(path), layout_of)
+        return ((line, *cells) for line, cells in rows)
     records = read_records(path, columns or known.names + known.texts, counts)
     return itertools.chain.from_iterable(
         _of_record(line, record, columns, known)
@@ -222,12 +224,6 @@ def _bytes(line, column, value) -> bytes:
     if text is None:
         raise broken(line, f"a string at {column!r}", found=beginning(value))
     return text.encode()
-
-
-def _of_cells(rows, columns, known):
-    layout_of = functools.partial(_layout, columns=columns, known=known)
-    for line, cells in cells_of_rows(rows, layout_of):
-        yield line, *cells
 
 
 def _layout(line, cells, columns, known) -> Layout:
