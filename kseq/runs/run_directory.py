@@ -118,7 +118,6 @@ class RunDirectory:
         self.samples = self.path / "samples"
         self.readme = self.path / "README.md"
         self.learning_curve = self.path / "learning_curve.png"
-        self._pictures = self.path / "features.npz", self.path / "network.npz"
         self.lock = self.path / "lock"
         self.has_prepared = False  # in this start, the data in `prepared`
         self._is_saved = True
@@ -384,17 +383,14 @@ class RunDirectory:
 
     def _names(self):
         """The names of the files of an old run, all except its lock."""
-        paths = (
-            *(self.config, self.environment, self.model, self.data, self.task),
-            *(self.command, self._documents, self.metrics, self.readme),
-            *self._pictures,
+        kept = [self.path, self.lock]
+        kept += [self.prepared] * self._needs_prepared
+        paths = [
+            *(each for each in vars(self).values() if isinstance(each, Path)),
             *(self.tokenizer("source"), self.tokenizer("target")),
-            *(self.calibration, self.vectors, self.answers),
-            self.learning_curve,
-            *(self.pretraining, self.checkpoints),
-            *(self.tensorboard, self.samples),
-            *(() if self._needs_prepared else (self.prepared,)),
-        )
+            *(self.path / "features.npz", self.path / "network.npz"),
+        ]
+        paths = [path for path in paths if path not in kept]
         return [path.name for path in (*paths, *map(partial_path, paths))]
 
     @property
