@@ -25,19 +25,7 @@ def add_check(command):
         "columns of source, target and optional alignment, of label and text, "
         "of words and tags, or of text",
     )
-    _add_flags(
-        command,
-        ("--documents", "labelled documents, not pairs of sentences"),
-        (
-            "--tags",
-            "sentences with a tag for each word, not pairs of sentences",
-        ),
-        ("--dialogues", "dialogues, not pairs of sentences"),
-        (
-            "--text",
-            "running text for a language model, not pairs of sentences",
-        ),
-    )
+    _add_kinds(command)
     add_features(
         command, "precomputed features; the files are captions or transcripts"
     )
@@ -62,13 +50,7 @@ def add_prepare(command):
         metavar="FILE",
         help="tables, or pairs of files; default: the built-in dates",
     )
-    _add_flags(
-        command,
-        (
-            "--text",
-            "running text for a language model, not pairs of sentences",
-        ),
-    )
+    _add_kinds(command)
     _add_audio(
         command,
         "folder of recordings, whose features are computed; --train has "
@@ -108,15 +90,6 @@ def add_prepare(command):
     )
     add_features(
         command, "precomputed features; --train has captions or transcripts"
-    )
-    _add_flags(
-        command,
-        ("--documents", "documents and their labels"),
-        ("--tags", "sentences with a tag for each word"),
-        (
-            "--dialogues",
-            "dialogues; each turn after the first is an answer",
-        ),
     )
     _add_validation(command, default=None, of="the files of --train")
     _add_columns(
@@ -175,6 +148,17 @@ def add_features(command, help="features of the items named in the input"):
 def _add_flags(command, *flags):
     for flag, help in flags:
         command.add_argument(flag, action="store_true", help=help)
+
+
+def _add_kinds(command):
+    """Adds what files hold instead of pairs of sentences."""
+    _add_flags(
+        command,
+        ("--documents", "labelled documents, not pairs of sentences"),
+        ("--tags", "sentences with a tag for each word, not pairs"),
+        ("--dialogues", "dialogues, not pairs of sentences"),
+        ("--text", "running text for a language model, not pairs"),
+    )
 
 
 def _add_validation(command, default, of):
