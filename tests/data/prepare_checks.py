@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kseq.data import DataError, Tokenizer
+from kseq.data import DataError, Tokenizer, prepare_text
 from kseq.data.files.prepared_folder import PreparedFolder
 
 
@@ -83,6 +83,29 @@ def check_same_error(read, prepare, *paths):
     with pytest.raises(DataError) as found:
         prepare("new", *paths)
     assert str(found.value) == str(expected.value)
+
+
+def check_others_are_refused(prepare, read, validation, kind):
+    """Files, data and tokenizers other than those of "out".
+
+    Returns:
+        Its corpus, and the other tokenizer.
+    """
+    prepare()
+    with pytest.raises(DataError, match="prepared from different files"):
+        prepare(validation=validation)
+    for path in (validation, ""):
+        with pytest.raises(DataError, match="validation is part of a prepared"):
+            read("out", path)
+    Path("a.txt").write_text("A rose is a rose.\n" * 40)
+    prepare_text("text", "a.txt", log=False)
+    with pytest.raises(DataError, match=f"holds 'text'; expected '{kind}'"):
+        read("text")
+    corpus = read("out", log=False)
+    other = Tokenizer.train(corpus.validation.lines(), 300)
+    with pytest.raises(DataError, match="not prepared with the tokenizer"):
+        prepare("new", "out", tokenizer=other)
+    return corpus, other
 
 
 def check_a_tokenizer_that_is_kept(prepare):

@@ -10,7 +10,6 @@ from kseq.data import (
     Tokenizer,
     open_prepared_dialogues,
     prepare_dialogues,
-    prepare_text,
     read_dialogue_corpus,
     training_batches,
 )
@@ -21,6 +20,7 @@ from tests.data.prepare_checks import (
     check_built_in_corpus,
     check_it_resumes,
     check_number_of_processes,
+    check_others_are_refused,
     check_same_batches,
     check_same_error,
 )
@@ -134,23 +134,11 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
 
 
 def test_other_options_and_files_are_refused():
-    prepare()
+    corpus, other = check_others_are_refused(
+        prepare, read_dialogue_corpus, "b.txt", "dialogues"
+    )
     with pytest.raises(DataError, match="vocab_size was 330, now 320"):
         prepare(vocab_size=320)
-    with pytest.raises(DataError, match="prepared from different files"):
-        prepare(validation="b.txt")
-    with pytest.raises(DataError, match="validation is part of a prepared"):
-        read_dialogue_corpus("out", "b.txt")
-    with pytest.raises(DataError, match="validation is part of a prepared"):
-        read_dialogue_corpus("out", "")
-    Path("a.txt").write_text("A rose is a rose.\n" * 40)
-    prepare_text("text", "a.txt", log=False)
-    with pytest.raises(DataError, match="holds 'text'; expected 'dialogues'"):
-        read_dialogue_corpus("text")
-    corpus = read_dialogue_corpus("out", log=False)
-    other = Tokenizer.train(corpus.validation.lines(), 320)
-    with pytest.raises(DataError, match="not prepared with the tokenizer"):
-        prepare("new", "out", tokenizer=other)
     with pytest.raises(DataError, match="not prepared with the tokenizer"):
         corpus.tokenized(DialoguePreprocessor(other))
     with pytest.raises(DataError, match="do not contain the training texts"):

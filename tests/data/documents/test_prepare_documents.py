@@ -14,7 +14,6 @@ from kseq.data import (
     piece_prediction_batches,
     piece_vectors,
     prepare_documents,
-    prepare_text,
     read_document_corpus,
 )
 from kseq.data.documents.dispatch_reports import dispatch_reports
@@ -24,6 +23,7 @@ from tests.data.prepare_checks import (
     check_built_in_corpus,
     check_it_resumes,
     check_number_of_processes,
+    check_others_are_refused,
     check_same_batches,
     check_same_error,
     files_of,
@@ -139,25 +139,15 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
 
 
 def test_other_options_and_files_are_refused():
-    prepare()
+    corpus, other = check_others_are_refused(
+        prepare, read_document_corpus, "b.tsv", "documents"
+    )
     with pytest.raises(DataError, match="different options: seed was 1, now 2"):
         prepare(seed=2)
-    with pytest.raises(DataError, match="prepared from different files"):
-        prepare(validation="b.tsv")
     with pytest.raises(
         DataError, match="is not the file that out was prepared"
     ):
         prepare(train="b.tsv")
-    with pytest.raises(DataError, match="validation is part of a prepared"):
-        read_document_corpus("out", "b.tsv")
-    Path("a.txt").write_text("A rose is a rose.\n" * 40)
-    prepare_text("text", "a.txt", log=False)
-    with pytest.raises(DataError, match="holds 'text'; expected 'documents'"):
-        read_document_corpus("text")
-    corpus = read_document_corpus("out", log=False)
-    other = Tokenizer.train(corpus.validation.lines(), 300)
-    with pytest.raises(DataError, match="not prepared with the tokenizer"):
-        prepare("new", "out", tokenizer=other)
     with pytest.raises(DataError, match="not prepared with the tokenizer"):
         corpus.tokenized(DocumentPreprocessor(other))
 

@@ -10,7 +10,6 @@ from kseq.data import (
     WordPreprocessor,
     open_prepared_tags,
     prepare_tags,
-    prepare_text,
     read_tagging_corpus,
     tagging_batches,
 )
@@ -21,6 +20,7 @@ from tests.data.prepare_checks import (
     check_built_in_corpus,
     check_it_resumes,
     check_number_of_processes,
+    check_others_are_refused,
     check_same_batches,
     check_same_error,
 )
@@ -101,21 +101,11 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
 
 
 def test_other_options_and_files_are_refused():
-    prepare()
+    corpus, other = check_others_are_refused(
+        prepare, read_tagging_corpus, "b.tsv", "sentences"
+    )
     with pytest.raises(DataError, match="vocab_size was 330, now 300"):
         prepare(vocab_size=300)
-    with pytest.raises(DataError, match="prepared from different files"):
-        prepare(validation="b.tsv")
-    with pytest.raises(DataError, match="validation is part of a prepared"):
-        read_tagging_corpus("out", "b.tsv")
-    Path("a.txt").write_text("A rose is a rose.\n" * 40)
-    prepare_text("text", "a.txt", log=False)
-    with pytest.raises(DataError, match="holds 'text'; expected 'sentences'"):
-        read_tagging_corpus("text")
-    corpus = read_tagging_corpus("out", log=False)
-    other = Tokenizer.train(corpus.validation.lines(), 320)
-    with pytest.raises(DataError, match="not prepared with the tokenizer"):
-        prepare("new", "out", tokenizer=other)
     for preprocessor in (
         WordPreprocessor(other),
         WordPreprocessor(corpus.tokenizer, max_pieces=3),
