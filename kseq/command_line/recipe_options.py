@@ -31,11 +31,8 @@ from kseq.command_line.option_types import (
     refuse_unread,
     without_none,
 )
-from kseq.data.files.prepared_folder import (
-    MODELS,
-    prepared_folder,
-    refuse_prepared,
-)
+from kseq.data.files.corpora import refuse_prepared
+from kseq.data.files.prepared_folder import MODELS, prepared_folder
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.url_files import is_url, refuse_folder_urls
 from kseq.data.running_text.text_documents import check_column

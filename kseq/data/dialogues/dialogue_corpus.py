@@ -22,6 +22,7 @@ from kseq.data.dialogues.small_talk import SIZES, small_talk
 from kseq.data.files.corpora import (
     facts_and_problems,
     logged,
+    refuse_prepared,
     refuse_without_train,
 )
 from kseq.data.files.hold_out import (
@@ -31,7 +32,7 @@ from kseq.data.files.hold_out import (
     read_and_split,
     split_rows,
 )
-from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.source_hashes import source_hashes
 from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
 from kseq.data.text.tokenizer import Tokenizer

@@ -26,6 +26,7 @@ from kseq.data.documents.prepared_documents import (
 from kseq.data.files.corpora import (
     facts_and_problems,
     logged,
+    refuse_prepared,
     refuse_unknown,
     refuse_without_train,
     single_labels,
@@ -39,7 +40,7 @@ from kseq.data.files.hold_out import (
     split_rows,
 )
 from kseq.data.files.labelled_batches import class_numbers
-from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import escaped_line, progress
@@ -172,7 +173,13 @@ def _read(path, add, columns) -> Rows:
     # No byte is NUL: NumPy ignores those at the end of bytes.
     hashes = (np.frombuffer(digests, np.uint8) | 1).view("S16")
     problems = document_problems(path, counts)
-    return Rows(path, hashes, problems, labels=labels, in_lines=row.in_lines)
+    single = [name for name, count in Counter(labels).items() if count == 1]
+    return Rows(
+        *(path, hashes, problems),
+        labels=labels,
+        single=sorted_labels(single),
+        in_lines=row.in_lines,
+    )
 
 
 def _split(rows, validation, seed) -> RowSplit:
@@ -193,7 +200,7 @@ def _split(rows, validation, seed) -> RowSplit:
     repeats = _repeats(rows.labels, groups)
     return split._replace(
         facts=(*split.facts, f"Labels: {len(labels)}", *repeats),
-        problems=(*split.problems, *_single_labels(rows, labels)),
+        problems=(*split.problems, *single_labels(rows, "labels")),
     )
 
 
@@ -237,12 +244,6 @@ def _repeats(labels, groups) -> list[str]:
         f"Duplicate documents: {len(repeated)} of {len(labels)}, "
         f"{differ} of them with a different label"
     ]
-
-
-def _single_labels(rows, labels) -> list[str]:
-    counts = Counter(rows.labels)
-    single = [label for label in labels if counts[label] == 1]
-    return single_labels(rows.path, "labels", single)
 
 
 def _check_agreement(rows, validation):

@@ -29,15 +29,21 @@ def log_problems(problems: Iterable[str]):
         _log.warning(escaped_line(line))
 
 
-def refuse_without_train(*, validation, **given):
-    """Raises DataError for arguments that are given without `train`.
+def refuse_without_train(**given):
+    """Raises DataError for arguments that are given without `train`."""
+    _refuse(given, "{} needs train.")
 
-    An empty path is one: that of a shell variable which is not set.
-    """
-    given["validation"] = validation or validation == ""
+
+def refuse_prepared(**given):
+    """Raises DataError for arguments that a prepared folder has already."""
+    _refuse(given, "{} is part of a prepared folder: leave it out.")
+
+
+def _refuse(given, message):
     for name, value in given.items():
-        if value:
-            raise DataError(f"{name} needs train.")
+        # An empty path is that of a shell variable which is not set.
+        if value or (name == "validation" and value == ""):
+            raise DataError(message.format(name))
 
 
 def refuse_unknown(what: str, rows, validation):
@@ -60,11 +66,12 @@ def some(names) -> str:
     return ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)
 
 
-def single_labels(path, kind: str, labels) -> list[str]:
-    """A line about labels, or tags, that occur only once, or none."""
-    if not labels:
+def single_labels(rows, kind: str) -> list[str]:
+    """A line about labels, or tags, of which `Rows` have one, or no line."""
+    if not rows.single:
         return []
     return [
-        f"{path}: {kind} that occur only once: {some(labels)}. If one is a "
-        "column name, name the columns with --columns, or delete its row."
+        f"{rows.path}: {kind} that occur only once: {some(rows.single)}. If "
+        "one is a column name, name the columns with --columns, or delete its "
+        "row."
     ]

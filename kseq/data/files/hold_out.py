@@ -57,7 +57,7 @@ class Rows(NamedTuple):
         problems: lines of text: what is wrong with the file.
         sizes: (N,) int64, numbers of something in each row, or None.
         labels: the label of each document, or all tags.
-        single: tags that occur only once.
+        single: labels or tags that occur only once, sorted.
         in_lines: of documents, see `Documents`.
     """
 

@@ -460,20 +460,6 @@ def prepared_folder(
     return paths[0] if len(paths) == 1 and is_prepared(paths[0]) else None
 
 
-def refuse_prepared(**given):
-    """Raises DataError for arguments that a prepared folder has already.
-
-    An empty path is one, see `refuse_without_train`.
-    """
-    path = given.get("validation")
-    given["validation"] = path or path == ""
-    for name, value in given.items():
-        if value:
-            raise DataError(
-                f"{name} is part of a prepared folder: leave it out."
-            )
-
-
 def _file_identity(path, sha256) -> dict[str, Any]:
     """What identifies a file that was read, whose content has a sha256."""
     found = os.stat(path)

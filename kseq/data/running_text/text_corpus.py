@@ -10,11 +10,12 @@ import numpy as np
 from kseq.data.files.corpora import (
     facts_and_problems,
     logged,
+    refuse_prepared,
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
-from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.running_text.brackets import SIZES, are_matched, brackets
 from kseq.data.running_text.prepared_text import (
     PreparedText,

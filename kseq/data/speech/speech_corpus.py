@@ -12,16 +12,13 @@ from kseq.data.files.corpora import (
     facts_and_problems,
     log_problems,
     logged,
+    refuse_prepared,
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
 from kseq.data.files.named_texts import lines_of_names
-from kseq.data.files.prepared_folder import (
-    PreparedFolder,
-    is_prepared,
-    refuse_prepared,
-)
+from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.data.files.ragged_array import RaggedArray, check_counts
 from kseq.data.files.saved_examples import open_examples
 from kseq.data.files.stored_features import StoredFeatures

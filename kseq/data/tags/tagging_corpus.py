@@ -11,6 +11,7 @@ import numpy as np
 from kseq.data.files.corpora import (
     facts_and_problems,
     logged,
+    refuse_prepared,
     refuse_unknown,
     refuse_without_train,
     single_labels,
@@ -23,7 +24,7 @@ from kseq.data.files.hold_out import (
     read_and_split,
     split_rows,
 )
-from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.source_hashes import source_hashes
 from kseq.data.tags.journeys import SIZES, journeys
@@ -166,10 +167,9 @@ def _split(rows, validation) -> RowSplit:
         two="two different sentences",
         unit="words",
     )
-    single = single_labels(rows.path, "tags", rows.single)
     return split._replace(
         facts=(*split.facts, f"Tags: {len(rows.labels)}"),
-        problems=(*split.problems, *single),
+        problems=(*split.problems, *single_labels(rows, "tags")),
     )
 
 

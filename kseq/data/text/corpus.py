@@ -13,14 +13,12 @@ import tensorflow as tf
 from kseq.data.files.corpora import (
     facts_and_problems,
     logged,
+    refuse_prepared,
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
-from kseq.data.files.prepared_folder import (
-    prepared_folder,
-    refuse_prepared,
-)
+from kseq.data.files.prepared_folder import prepared_folder
 from kseq.data.files.source_hashes import choose_held_out, source_hashes
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import texts_of_splits
