@@ -139,6 +139,13 @@ def new_seed():
 
 
 @pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The folder of a test, in which it runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def collect_new():
     """Collects garbage of the test: the objects of others take a second."""
     gc.disable()  # what is made from now on stays in the youngest generation

@@ -47,9 +47,8 @@ DATES = Config(units=192, steps=450)
 
 
 @pytest.fixture
-def make_run(tmp_path, monkeypatch):
+def make_run(here):
     """A function: writes what makes a directory a run."""
-    monkeypatch.chdir(tmp_path)
     for name in ("c", "d"):
         Path(name).write_text("x")
 
@@ -67,8 +66,7 @@ def read(*words):
     return options.config
 
 
-def test_a_prepared_folder_has_its_tokenizer(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_prepared_folder_has_its_tokenizer(here):
     Path("out").mkdir()
     Path("out/prepared.json").touch()
     words = ["--train", "out", "--vocab-size", "400"]
@@ -371,8 +369,7 @@ def test_sizes_that_do_not_fit_their_model():
         check_options(algorithms(slots=2))
 
 
-def test_weights_are_those_of_corpora(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_weights_are_those_of_corpora(here):
     prepared("out", "pairs", counts=[7, 9])
     for train, count in (
         (["a.tsv"], 1),
@@ -616,8 +613,7 @@ class Writer:
     column: str = "text"
 
 
-def test_plain_text_has_no_column(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_plain_text_has_no_column(here):
     Path("a.txt").write_text("x")
     Path("b.csv").write_text("y\nb\n")
     for train, validation in ("ab", "ba", "bb", "aa"):
@@ -632,8 +628,7 @@ def test_plain_text_has_no_column(tmp_path, monkeypatch):
             read_options(Writer(), Writer(), words, "text", **names)
 
 
-def test_options_of_files_need_files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_options_of_files_need_files(here):
     Path("a.tsv").write_text("x\ty\n")
     preprocessor = {"num_mels": 8, "max_seconds": 9.5}
     prepared("out", "recordings", preprocessor=preprocessor)
@@ -678,9 +673,8 @@ def test_options_of_files_need_files(tmp_path, monkeypatch):
     ],
 )
 def test_how_features_are_computed_that_are_prepared_already(
-    tmp_path, monkeypatch, recipe, record, given
+    here, recipe, record, given
 ):
-    monkeypatch.chdir(tmp_path)
     prepared("out", **record)
     config = load_recipe(recipe).Config()
 
@@ -694,8 +688,7 @@ def test_how_features_are_computed_that_are_prepared_already(
         read(*given)
 
 
-def test_another_network_than_that_of_prepared_captions(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_another_network_than_that_of_prepared_captions(here):
     config = load_recipe("caption_images").Config()
 
     def read(*words):
@@ -719,9 +712,8 @@ def test_another_network_than_that_of_prepared_captions(tmp_path, monkeypatch):
         *(("captions", "captions"), ("transcripts", "recordings")),
     ],
 )
-def test_other_prepared_data_are_refused(tmp_path, monkeypatch, content, kind):
+def test_other_prepared_data_are_refused(here, content, kind):
     """As the recipe itself would do, after TensorFlow has started."""
-    monkeypatch.chdir(tmp_path)
     prepared("right", kind)
     prepared("other", "numbers")
     Path("begun").mkdir()
@@ -765,10 +757,9 @@ def test_other_prepared_data_are_refused(tmp_path, monkeypatch, content, kind):
     ],
 )
 def test_what_a_recipe_would_refuse_later(
-    tmp_path, monkeypatch, capsys, name, words, message
+    here, monkeypatch, capsys, name, words, message
 ):
     """After TensorFlow has started, which takes five seconds."""
-    monkeypatch.chdir(tmp_path)
     find = importlib.util.find_spec
     monkeypatch.setattr(
         "importlib.util.find_spec",
@@ -784,10 +775,7 @@ def test_what_a_recipe_would_refuse_later(
     assert message in f"{error.value}{capsys.readouterr().err}"
 
 
-def test_text_that_is_needed_is_not_that_of_prepared_data(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
+def test_text_that_is_needed_is_not_that_of_prepared_data(here, capsys):
     prepared("out", "dialogues")
     with pytest.raises(SystemExit):
         read_options(

@@ -46,10 +46,9 @@ class Classified(FineTuned):
 
 
 @pytest.fixture
-def run(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def run(monkeypatch, here):
     for name in ("a", "b"):
-        (tmp_path / name).write_text("x")
+        (here / name).write_text("x")
 
     def run(main, *words):
         monkeypatch.setattr(sys, "argv", ["recipe", *words])

@@ -40,10 +40,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here):
     for name in ("source", "target"):
-        (tmp_path / name).write_text("a\n")
+        (here / name).write_text("a\n")
 
 
 def test_it_is_named_and_then_allowed(folder, call, refused):

@@ -63,17 +63,16 @@ def test_so_do_serve_and_compare(asked, tmp_path):
     assert options.a == run
 
 
-def test_a_run_starts_from_it(asked, tmp_path, monkeypatch):
+def test_a_run_starts_from_it(asked, here):
     """Until the new run has started."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bits" / "config.json").write_text('{"units": 48}')
+    (here / "bits" / "config.json").write_text('{"units": 48}')
     page = load_recipe("translate_lstm")
     names = {"prog": "kseq train", "description": ""}
     words = ["--from", "builtin://bits", "--run", "new"]
     found = read_options(page.Config(), page.DATES, words, **names)
     assert (found.config.units, found.config.from_) == (48, "builtin://bits")
     assert asked == ["builtin://bits"]
-    (tmp_path / "bits").rename(tmp_path / "new")
+    (here / "bits").rename(here / "new")
     read_options(page.Config(), page.DATES, words, **names)
     assert asked == ["builtin://bits"]
 
@@ -100,9 +99,8 @@ def test_a_run_starts_from_it(asked, tmp_path, monkeypatch):
     ],
 )
 def test_what_is_wrong_is_refused_before_it_is_trained(
-    command, asked, refused, tmp_path, monkeypatch
+    command, asked, refused, here, monkeypatch
 ):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["kseq"])
     refused(*(word.format("builtin://dates") for word in command))
     assert not asked
@@ -118,28 +116,27 @@ def test_what_is_wrong_is_refused_before_it_is_trained(
         ("train", "translate_lstm", "--from", "builtin://none"),
     ],
 )
-def test_a_name_that_is_none(command, refused, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where no demo has left runs/dates
+def test_a_name_that_is_none(command, refused, here, monkeypatch):
+    """`here`, no demo has left runs/dates."""
     monkeypatch.setattr(sys, "argv", ["kseq"])
     assert "NAME, with the name of a recipe or one of" in refused(*command)
 
 
 @pytest.mark.slow  # it trains for minutes
-def test_a_training_that_is_killed_is_resumed(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def test_a_training_that_is_killed_is_resumed(here, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
     command = [sys.executable, "-m", "kseq", "predict", "builtin://dates"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
-        while not [*tmp_path.glob("cache/**/checkpoints/last/*")]:
+        while not [*here.glob("cache/**/checkpoints/last/*")]:
             assert process.poll() is None
             time.sleep(0.5)
         process.send_signal(signal.SIGTERM)
     assert process.returncode == 143
-    [config] = tmp_path.glob("cache/kseq/builtin/*/runs/dates/config.json")
+    [config] = here.glob("cache/kseq/builtin/*/runs/dates/config.json")
     written = config.stat().st_mtime_ns
     answers = subprocess.run(
         command, input="3 mars 1999\n", capture_output=True, text=True
     )
     assert answers.stdout == "1999-03-03\n", answers.stderr
     assert config.stat().st_mtime_ns == written  # not a new run
-    assert os.listdir(tmp_path) == ["cache"]
+    assert os.listdir(here) == ["cache"]

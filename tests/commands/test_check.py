@@ -42,11 +42,10 @@ def options(
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here):
     rows = "".join(f"s{n},t{n},{n % 2}\n" for n in range(20))
-    (tmp_path / "a.csv").write_text("source,target,label\n,x,1\n" + rows)
-    (tmp_path / "b.tsv").write_text("s1\tt1\n")
+    (here / "a.csv").write_text("source,target,label\n,x,1\n" + rows)
+    (here / "b.tsv").write_text("s1\tt1\n")
 
 
 def test_numbers_of_pairs(capsys, caplog):

@@ -374,9 +374,8 @@ def test_debugging_keeps_the_traceback(run):
         cli.main(["predict", str(run), "--attention", "--debug"])
 
 
-def test_a_recipe_is_copied_whole_or_not_at_all(call, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    copy = tmp_path / "translate_lstm.py"
+def test_a_recipe_is_copied_whole_or_not_at_all(call, here, monkeypatch):
+    copy = here / "translate_lstm.py"
     command = ("recipes", "copy", "translate_lstm")
 
     def no_space(descriptor):
@@ -386,8 +385,8 @@ def test_a_recipe_is_copied_whole_or_not_at_all(call, tmp_path, monkeypatch):
         patch.setattr(os, "fsync", no_space)
         _, message = call(*command, code=4)
     assert "translate_lstm.py could not be written: No space" in message
-    assert not list(tmp_path.glob("translate*"))
-    copy.symlink_to(tmp_path / "nowhere")
+    assert not list(here.glob("translate*"))
+    copy.symlink_to(here / "nowhere")
     assert "exists already" in call(*command, code=2)[1]
     copy.unlink()
     call(*command)

@@ -64,9 +64,7 @@ def trial(monkeypatch, clock, tmp_path_factory):
 
 
 @pytest.fixture
-def planned(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
+def planned(capsys, monkeypatch, here):
     def planned(*words):
         monkeypatch.setattr(sys, "argv", ["kseq"])
         try:

@@ -218,13 +218,12 @@ def test_control_c_is_130(run, monkeypatch, ctrl_c):
 
 
 @pytest.mark.slow  # a training of its own
-def test_answers_are_a_corpus_to_train_on(run, call, tmp_path, monkeypatch):
+def test_answers_are_a_corpus_to_train_on(run, call, here):
     """Back-translation: their pairs are one of two weighted corpora."""
-    monkeypatch.chdir(tmp_path)
     answers, _ = call("predict", run, text=lines_of(LEARNT * 4))
     for name in ("train.de", "train.en", "more.en"):
-        (tmp_path / name).write_bytes(lines_of(LEARNT * 4))
-    (tmp_path / "more.de").write_text(answers)
+        (here / name).write_bytes(lines_of(LEARNT * 4))
+    (here / "more.de").write_text(answers)
     assert len(answers.splitlines()) == len(LEARNT * 4)
     output, _ = call(
         *("train", "translate_transformer", "--run", "runs/new"),
@@ -234,7 +233,7 @@ def test_answers_are_a_corpus_to_train_on(run, call, tmp_path, monkeypatch):
         *("--ffn-dim", 8, "--heads", 2, "--steps", 2, "--averaged", 1),
     )
     assert "step 2/2" in output
-    assert (tmp_path / "saved_models" / "new" / "1").is_dir()
+    assert (here / "saved_models" / "new" / "1").is_dir()
 
 
 @pytest.mark.parametrize(

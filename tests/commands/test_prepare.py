@@ -19,8 +19,7 @@ from tests.data.wav import tone, wav
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here):
     rows = [f"eins {n} drei\tone {n} three\n" for n in range(200)]
     Path("a.tsv").write_text("".join(rows) + "\tx\n")
 

@@ -212,16 +212,15 @@ def test_what_a_replay_prints_when_it_fails(capsys, run):
 
 
 @pytest.mark.slow
-def test_a_run_is_replayed(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_run_is_replayed(capsys, here):
     train = [sys.executable, "-m", "kseq", "train", "translate_lstm"]
     small = ["--steps", "60", "--units", "16", "--embedding-dim", "8"]
     subprocess.run([*train, *small, "--run", "runs/a"], check=True)
-    before = {path.name for path in tmp_path.rglob("*")}
+    before = {path.name for path in here.rglob("*")}
     assert cli.main(["verify", "runs/a"]) == 0
     assert "the same bits" in capsys.readouterr().out
-    assert {path.name for path in tmp_path.rglob("*")} == before
-    metrics = tmp_path / "runs" / "a" / "metrics.jsonl"
+    assert {path.name for path in here.rglob("*")} == before
+    metrics = here / "runs" / "a" / "metrics.jsonl"
     metrics.write_text(metrics.read_text().replace('"loss": ', '"loss": 1', 1))
     assert cli.main(["verify", "runs/a"]) == 1
     assert "step 50: loss: 1" in capsys.readouterr().out

@@ -18,13 +18,12 @@ class Config:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     for name, text in (("a.de", "ein"), ("a.en", "one"), ("b.de", "zwei")):
-        (tmp_path / name).write_text(text)
-    (tmp_path / "pictures").mkdir()
-    (tmp_path / "pictures" / "1.jpg").write_bytes(b"picture")
-    return tmp_path
+        (here / name).write_text(text)
+    (here / "pictures").mkdir()
+    (here / "pictures" / "1.jpg").write_bytes(b"picture")
+    return here
 
 
 def start(**values):

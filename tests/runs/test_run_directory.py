@@ -304,9 +304,7 @@ class Schedule:
 
 
 @pytest.mark.parametrize("schedule", ["constant", "inverse_sqrt", "cosine"])
-def test_more_steps_of_each_schedule(tmp_path, monkeypatch, schedule):
-    monkeypatch.chdir(tmp_path)
-
+def test_more_steps_of_each_schedule(here, schedule):
     def start(steps):
         config = Schedule(schedule, steps)
         run = RunDirectory("runs/tiny")
@@ -649,15 +647,14 @@ def test_what_kill_leaves_refuses_nothing(tmp_path):
     started(tmp_path, Config(units=16))
 
 
-def test_the_folder_of_its_exports(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_folder_of_its_exports(here):
     for path, name in (
         ("runs/x", "x"),
         ("runs/x/", "x"),
         ("runs/x/.", "x"),
         ("runs/x/..", "runs"),
-        (".", tmp_path.name),
-        ("..", tmp_path.parent.name),
+        (".", here.name),
+        ("..", here.parent.name),
     ):
         assert RunDirectory(path).exports == Path("saved_models") / name
     for path in ("/", "//", "/..", "/tmp/.."):
@@ -668,9 +665,8 @@ def test_the_folder_of_its_exports(tmp_path, monkeypatch):
             RunDirectory(path)
 
 
-def test_exports_of_another_run_are_found_at_the_start(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    one, other = (RunDirectory(tmp_path / n / "x") for n in ("a", "b"))
+def test_exports_of_another_run_are_found_at_the_start(here):
+    one, other = (RunDirectory(here / n / "x") for n in ("a", "b"))
     one.exports.mkdir(parents=True)
     claim_exports(one.exports, one.path)
     with pytest.raises(
@@ -681,8 +677,7 @@ def test_exports_of_another_run_are_found_at_the_start(tmp_path, monkeypatch):
     one.start(Config())
 
 
-def test_a_file_named_saved_models_is_found_at_the_start(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_named_saved_models_is_found_at_the_start(here):
     Path("saved_models").touch()
     run = RunDirectory("runs/x")
     with pytest.raises(RunError, match="saved_models is not a directory"):

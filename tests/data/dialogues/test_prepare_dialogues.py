@@ -34,8 +34,7 @@ MODELS = {  # arguments of the preprocessor
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here):
     talk = small_talk("train", size=60)
     dialogues = [
         [*context, answer]

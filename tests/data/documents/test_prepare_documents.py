@@ -31,8 +31,7 @@ from tests.data.prepare_checks import (
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here):
     documents = dispatch_reports("train", size=80)
     texts = [*documents.texts, documents.texts[7], "日本 x\x0by", "a<br>b", " "]
     labels = [*documents.labels, "fire", "flood", "fire", "fire"]

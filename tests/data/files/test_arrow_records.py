@@ -35,8 +35,7 @@ COLUMNS = ("translation.de", "translation.en")
 
 
 @pytest.fixture
-def saved(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def saved(here):
     shutil.copytree(SAVED, "saved")
     return Path("saved")
 
@@ -49,8 +48,7 @@ def tables():
 
 
 @pytest.fixture
-def shards(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def shards(here):
     Path("shards").mkdir()
     for number, table in enumerate(tables()):
         pyarrow.parquet.write_table(

@@ -16,6 +16,8 @@ from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import read_lines
 from tests.slow import others_slow
 
+pytestmark = pytest.mark.usefixtures("here")
+
 COMPRESS = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
@@ -23,11 +25,6 @@ COMPRESS = {
     ".zst": zstandard.compress,
 }
 ENDS = list(COMPRESS)
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write(name, content):

@@ -32,10 +32,9 @@ def test_a_process_that_dies_is_one_message():
     assert not isinstance(found.value, DataError)
 
 
-def test_processes_do_not_run_the_program(tmp_path, monkeypatch):
+def test_processes_do_not_run_the_program(here):
     """It may be the page of a recipe that trains wherever it is imported."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "page.py").write_text("""
+    (here / "page.py").write_text("""
 from kseq.data.files.process_jobs import run_jobs
 print("once")
 print(sorted(run_jobs(len, ["a", "bc"], processes=2)))

@@ -9,14 +9,11 @@ from kseq.data.files.saved_examples import (
     save_examples,
 )
 
+pytestmark = pytest.mark.usefixtures("here")
+
 # Longer than what is read at once.
 NAMES = [f"{number}.wav" for number in range(3000)]
 TEXTS = [f"text ü {number % 7}" * (number % 3) for number in range(3000)]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def opened(names=NAMES, texts=TEXTS, **options):

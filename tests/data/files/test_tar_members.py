@@ -15,6 +15,8 @@ from kseq.data.files.named_texts import CAPTIONS, TRANSCRIPTS, read_named_texts
 from kseq.data.files.tar_members import is_tar, tar_rows
 from tests.data.tar import tar
 
+pytestmark = pytest.mark.usefixtures("here")
+
 FILES = {
     "a.wav": b"A" * 700,
     "a.txt": "\ufeffgo  home\n".encode(),
@@ -24,12 +26,6 @@ FILES = {
     "c.1.cls": b"7",
 }
 NAMED = {"a.wav": ["go home"], "more/b.FLAC": ["yes"], "c.1.mp3": ["7"]}
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write(files, path="a.tar", **options):
@@ -108,23 +104,23 @@ def test_a_label_that_is_a_number_in_json():
     }
 
 
-def test_names_differ_between_archives_and_not_between_places(folder):
+def test_names_differ_between_archives_and_not_between_places(here):
     """Archives number their members alike; a copy is the same archive."""
     write({"0.wav": b"A", "0.txt": b"yes"})
     write({"0.wav": b"B", "0.txt": b"yes"}, "b.tar")
     names = [*read_named_texts("*.tar", known=TRANSCRIPTS)[0]]
     assert len(names) == 2
-    (folder / "more").mkdir()
-    (folder / "b.tar").rename("more/c.tar")
+    (here / "more").mkdir()
+    (here / "b.tar").rename("more/c.tar")
     [name] = read_named_texts("more/c.tar", known=TRANSCRIPTS)[0]
     assert name == names[1]
-    (folder / "d.tar").write_bytes(Path("a.tar").read_bytes())
+    (here / "d.tar").write_bytes(Path("a.tar").read_bytes())
     with pytest.raises(DataError, match=r"^d\.tar is a copy of a\.tar"):
         read_named_texts("*.tar", known=TRANSCRIPTS)
 
 
-def test_links_devices_and_sparse_members_are_ignored(folder):
-    (folder / "secret.wav").write_bytes(b"secret")
+def test_links_devices_and_sparse_members_are_ignored(here):
+    (here / "secret.wav").write_bytes(b"secret")
     links = {
         "a.wav": (tarfile.SYMTYPE, "secret.wav"),
         "b.wav": (tarfile.LNKTYPE, "/etc/passwd"),
@@ -138,7 +134,7 @@ def test_links_devices_and_sparse_members_are_ignored(folder):
     found, counts = texts_of("a.tar")
     assert found == {"../../g.wav": ["go"]}
     assert counts == {"without_media": 6}
-    assert {path.name for path in folder.iterdir()} == {"a.tar", "secret.wav"}
+    assert {path.name for path in here.iterdir()} == {"a.tar", "secret.wav"}
 
 
 def test_names_in_any_encoding():

@@ -42,15 +42,14 @@ READERS = [
 
 
 @pytest.fixture
-def paths(tmp_path, monkeypatch):
+def paths(here):
     """What cannot be read, and what is said of it."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.tsv").write_text("a\tb\n")
+    (here / "a.tsv").write_text("a\tb\n")
     os.mkfifo("fifo")
     os.mkfifo("fifo.jsonl.gz")
-    (tmp_path / "link").symlink_to("fifo")
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "folder.tsv").mkdir()
+    (here / "link").symlink_to("fifo")
+    (here / "loop").symlink_to("loop")
+    (here / "folder.tsv").mkdir()
     read, write = os.pipe()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("socket")

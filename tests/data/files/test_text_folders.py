@@ -18,10 +18,7 @@ from kseq.data import (
 from kseq.data.files.text_folders import texts_in_folder
 from kseq.sources.first_rows import read_first_rows
 
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def write(path, content):

@@ -27,12 +27,6 @@ from kseq.data.pictures.image_preprocessor import cells_of
 NAMES = [f"{i}.jpg" for i in range(12)]
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def write_features(**changes):
     draw = np.random.default_rng(1)
     arrays = {
@@ -72,8 +66,8 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_tables_of_captions(folder, name):
-    (folder / name).write_bytes(TABLES[name].encode())
+def test_tables_of_captions(here, name):
+    (here / name).write_bytes(TABLES[name].encode())
     found, lines, counts = read_named_texts(name)
     assert found == {"1.jpg": ["A dog .", "Two dogs"], "2.jpg": ["A cat"]}
     assert lines["1.jpg"].path == name
@@ -82,7 +76,7 @@ def test_tables_of_captions(folder, name):
     assert plain["1.jpg"] == ["a dog", "two dogs"]
 
 
-def test_records_with_lists_and_numbers(folder):
+def test_records_with_lists_and_numbers(here):
     """Captions as a data set has them, and labels that are numbers."""
     rows = [
         {"image": "1.jpg", "caption": ["A dog .", "Two dogs"]},
@@ -90,7 +84,7 @@ def test_records_with_lists_and_numbers(folder):
         {"image": "3.jpg", "caption": []},
     ]
     lines = "\n".join(map(json.dumps, rows))
-    (folder / "a.jsonl").write_text(lines)
+    (here / "a.jsonl").write_text(lines)
     expected = {"1.jpg": ["A dog .", "Two dogs"], "2": ["4"]}
     assert read_named_texts("a.jsonl")[0] == expected
 
@@ -103,8 +97,8 @@ def test_records_with_lists_and_numbers(folder):
         ('{"image": "1.jpg", "title": ""}', "the keys 'image' and 'caption'"),
     ],
 )
-def test_records_without_strings(folder, line, message):
-    (folder / "a.jsonl").write_text(line)
+def test_records_without_strings(here, line, message):
+    (here / "a.jsonl").write_text(line)
     with pytest.raises(DataError, match=message):
         read_named_texts("a.jsonl")
 
@@ -113,21 +107,21 @@ def test_records_without_strings(folder, line, message):
     ("name", "text"),
     [("a.tsv", "1.jpg\tGrün\n2.jpg\tA\n"), ("a.jsonl", TABLES["f.jsonl"])],
 )
-def test_captions_that_are_not_utf_8_are_counted(folder, name, text):
+def test_captions_that_are_not_utf_8_are_counted(here, name, text):
     content = text.replace("A dog", "Grün").encode("latin-1")
-    (folder / name).write_bytes(content)
+    (here / name).write_bytes(content)
     problems = CaptionTable(name, (), False).problems
     [problem] = [line for line in problems if "UTF-8" in line]
     assert ": 1 line is not valid UTF-8" in problem
 
 
-def test_columns_are_chosen(folder):
-    (folder / "a.csv").write_text("id,x,y\n7,1.jpg,A dog\n")
+def test_columns_are_chosen(here):
+    (here / "a.csv").write_text("id,x,y\n7,1.jpg,A dog\n")
     for columns in (("x", "y"), ("2", "3")):
         found, *_ = read_named_texts("a.csv", columns)
         assert found.pop("1.jpg") == ["A dog"]
     for name in ("a.csv", "a.jsonl"):
-        (folder / "a.jsonl").write_text('{"x": "1.jpg", "y": "A dog"}')
+        (here / "a.jsonl").write_text('{"x": "1.jpg", "y": "A dog"}')
         for columns in (("x",), ("x", "y", "id"), ("x", "x")):
             with pytest.raises(DataError, match="takes two different names"):
                 read_named_texts(name, columns)
@@ -145,8 +139,8 @@ def test_columns_are_chosen(folder):
         ("\tA dog\n", "a.tsv:1: expected the name of a picture"),
     ],
 )
-def test_broken_tables(folder, text, message):
-    (folder / "a.tsv").write_text(text)
+def test_broken_tables(here, text, message):
+    (here / "a.tsv").write_text(text)
     with pytest.raises(DataError, match=message):
         read_named_texts("a.tsv")
 
@@ -176,13 +170,13 @@ def test_broken_tables(folder, text, message):
         ({"features": np.ones((12, 4, 3), np.longdouble)}, "are numbers; fo"),
     ],
 )
-def test_broken_features(folder, changes, message):
+def test_broken_features(here, changes, message):
     path = write_features(**changes)
     with pytest.raises(DataError, match=message):
         read_features(path)
 
 
-def test_one_array_is_no_file_of_features(folder):
+def test_one_array_is_no_file_of_features(here):
     np.save("a.npy", np.zeros((12, 4, 3)))
     for read in (read_features, read_frames):
         with pytest.raises(
@@ -192,8 +186,8 @@ def test_one_array_is_no_file_of_features(folder):
 
 
 @pytest.mark.parametrize("change", ["text", "encrypted", "method", "data"])
-def test_members_that_are_no_arrays(folder, change):
-    path = folder / write_features()
+def test_members_that_are_no_arrays(here, change):
+    path = here / write_features()
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as file:
         info = file.getinfo("names.npy")
@@ -227,7 +221,7 @@ def test_members_that_are_no_arrays(folder, change):
         " x\n  y\n z",
     ],
 )
-def test_headers_that_are_not_those_of_arrays(folder, header):
+def test_headers_that_are_not_those_of_arrays(here, header):
     """NumPy reads them with the parser of Python, and lets its errors pass."""
     array = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little")
     with zipfile.ZipFile("a.npz", "w") as file:
@@ -238,15 +232,15 @@ def test_headers_that_are_not_those_of_arrays(folder, header):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY", b"x" * 99])
-def test_files_that_are_no_features(folder, content):
-    (folder / "a.npz").write_bytes(content)
+def test_files_that_are_no_features(here, content):
+    (here / "a.npz").write_bytes(content)
     with pytest.raises(DataError, match=r"a\.npz"):
         read_features("a.npz")
 
 
-def test_a_truncated_file_of_features(folder):
-    content = (folder / write_features()).read_bytes()
-    (folder / "a.npz").write_bytes(content[: len(content) // 2])
+def test_a_truncated_file_of_features(here):
+    content = (here / write_features()).read_bytes()
+    (here / "a.npz").write_bytes(content[: len(content) // 2])
     with pytest.raises(DataError, match="is truncated"):
         read_features("a.npz")
 
@@ -255,7 +249,7 @@ def test_a_truncated_file_of_features(folder):
     ("shape", "rows", "columns"),
     [((2, 9, 3), 3, 3), ((2, 6, 3), 1, 6), ((2, 2, 3, 3), 2, 3)],
 )
-def test_the_shape_of_a_grid(folder, shape, rows, columns):
+def test_the_shape_of_a_grid(here, shape, rows, columns):
     features = np.ones(shape, "float16")
     path = write_features(features=features, names=["a", "b"], scale=None)
     grid = read_features(path).preprocessor
@@ -265,7 +259,7 @@ def test_the_shape_of_a_grid(folder, shape, rows, columns):
         read_features(path, FeaturePreprocessor(1, 5, 3))
 
 
-def test_pictures_are_held_out_with_all_their_captions(folder):
+def test_pictures_are_held_out_with_all_their_captions(here):
     corpus = read_caption_corpus(write_captions(), features=write_features())
     train, held_out = corpus.train, corpus.validation
     assert len(held_out.names) == 1
@@ -273,13 +267,13 @@ def test_pictures_are_held_out_with_all_their_captions(folder):
     assert [len(each) for each in held_out.references] == [3]
     assert len(list(train.pairs())) == 33
     # Whatever the order of the lines.
-    lines = (folder / "captions.tsv").read_text().split("\n")
-    (folder / "captions.tsv").write_text("\n".join(lines[::-1]))
+    lines = (here / "captions.tsv").read_text().split("\n")
+    (here / "captions.tsv").write_text("\n".join(lines[::-1]))
     again = read_caption_corpus("captions.tsv", features="features.npz")
     assert again.validation.names == held_out.names
 
 
-def test_what_is_said_of_a_corpus(folder):
+def test_what_is_said_of_a_corpus(here):
     write_captions(count=11)
     with open("captions.tsv", "a") as file:
         file.write("\n0.jpg\t4\t \n0.jpg\t4\t" + "x" * 70_000)
@@ -298,14 +292,14 @@ def test_what_is_said_of_a_corpus(folder):
     ]
 
 
-def test_a_caption_without_its_picture(folder):
+def test_a_caption_without_its_picture(here):
     with open(write_captions(), "a") as file:
         file.write("\n99.jpg\t0\tA ghost .")
     with pytest.raises(DataError, match=r"captions.tsv:37: .*'99.jpg'"):
         read_caption_corpus("captions.tsv", features=write_features())
 
 
-def test_one_picture_cannot_be_held_out(folder):
+def test_one_picture_cannot_be_held_out(here):
     write_captions(count=1)
     with pytest.raises(DataError, match="there is only one"):
         read_caption_corpus("captions.tsv", features=write_features())
@@ -329,7 +323,7 @@ def test_one_picture_cannot_be_held_out(folder):
         ),
     ],
 )
-def test_arguments_that_do_not_fit(folder, arguments, message):
+def test_arguments_that_do_not_fit(here, arguments, message):
     write_captions()
     write_features()
     with pytest.raises(DataError, match=message):
@@ -337,7 +331,7 @@ def test_arguments_that_do_not_fit(folder, arguments, message):
 
 
 @pytest.fixture
-def corpus(folder):
+def corpus(here):
     return read_caption_corpus(write_captions(), features=write_features())
 
 
@@ -427,7 +421,7 @@ def test_wrong_scales(scale):
         FeaturePreprocessor(1, 1, 1, scale)
 
 
-def test_the_name_of_a_file_stays_as_it_is(folder):
+def test_the_name_of_a_file_stays_as_it_is(here):
     """With two spaces, and with bytes that are not UTF-8."""
     names = b"a  b.jpg", b"\xff.jpg"
     with open("names.tsv", "wb") as file:

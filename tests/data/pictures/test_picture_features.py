@@ -14,17 +14,16 @@ SMALL = NetworkOptions("MobileNetV3Small", weights="", cells=2)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pictures").mkdir()
+def folder(here):
+    (here / "pictures").mkdir()
     draw = np.random.default_rng(1)
     for number in range(3):
         pixels = draw.integers(0, 255, (30, 40, 3), np.uint8)
         png = tf.io.encode_png(pixels).numpy()
-        (tmp_path / "pictures" / f"{number}.png").write_bytes(png)
+        (here / "pictures" / f"{number}.png").write_bytes(png)
     rows = [f"{number}.png\tdog {number}" for number in range(3)]
-    (tmp_path / "a.tsv").write_text("\n".join(rows))
-    return tmp_path
+    (here / "a.tsv").write_text("\n".join(rows))
+    return here
 
 
 def test_features_are_computed_once_and_kept(folder, tmp_path):

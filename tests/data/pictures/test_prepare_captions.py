@@ -28,8 +28,7 @@ NAMES = [f"{number}.png" for number in range(5)]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     draw = np.random.default_rng(1)
     for name in NAMES:
         pixels = draw.integers(0, 256, (16, 20, 3), "uint8")

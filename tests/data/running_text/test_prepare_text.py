@@ -32,8 +32,7 @@ ODD = "".join(
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here, monkeypatch):
     # Also a small file is read in chunks.
     monkeypatch.setattr(kseq.data.running_text.text_documents, "_CHUNK", 40)
 

@@ -27,9 +27,8 @@ TEXTS = ["yes", "no no", "go home"] * 4
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(here):
     """Recordings from 0.1 to 0.65 seconds, one of them silent."""
-    monkeypatch.chdir(tmp_path)
     for number, name in enumerate(NAMES):
         Path(name).write_bytes(wav(tone(0.1 + number / 20)))
     Path("3.wav").write_bytes(wav(np.zeros(4000)))

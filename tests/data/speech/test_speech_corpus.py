@@ -30,13 +30,12 @@ TEXTS = ["yes", "no no", "go home"] * 4
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(here):
     """Recordings from 0.1 to 0.65 seconds, and a table of their transcripts."""
-    monkeypatch.chdir(tmp_path)
     for number, name in enumerate(NAMES):
-        (tmp_path / name).write_bytes(wav(tone(0.1 + number / 20)))
+        (here / name).write_bytes(wav(tone(0.1 + number / 20)))
     write_table()
-    return tmp_path
+    return here
 
 
 def write_table(names=NAMES, texts=TEXTS, path="table.tsv", encoding="utf-8"):

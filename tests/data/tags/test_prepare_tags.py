@@ -27,8 +27,7 @@ from tests.data.prepare_checks import (
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here):
     sentences = journeys("train", size=200)
     rows = [*zip(*sentences, strict=True)]
     rows += [rows[7], ("日本 \u200b x\x07y", ["O", "B-to", "O"]), (" ", [])]

@@ -21,6 +21,8 @@ from kseq.data.text.pair_parts import tokenize_part
 from kseq.data.text.pair_table import PairTable
 from kseq.user_error import ArgumentError
 
+pytestmark = pytest.mark.usefixtures("here")
+
 COLUMNS = ("source", "target", "links")
 TEXTS = [
     b"a rose is a rose",
@@ -42,11 +44,6 @@ def tokenizers():
             *(("char", 40), ("word", 40)),
         )
     }
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_each_piece_of_a_word_has_one_of_its_first_source_word():

@@ -34,6 +34,8 @@ from kseq.data.text.pair_parts import read_pairs, tokenize_part
 from kseq.user_error import UserError
 from tests.slow import slow
 
+pytestmark = pytest.mark.usefixtures("here")
+
 ODD = [
     b"",
     b" \xe3\x80\x80",
@@ -74,11 +76,6 @@ def tokenizer():
 @pytest.fixture
 def kept(tokenizer):
     return PairTokenizers(kept=(tokenizer, tokenizer))
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def rows_of(dataset):
