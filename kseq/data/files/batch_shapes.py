@@ -38,8 +38,9 @@ class BatchShapes:
         counts: (N,) int, how many examples have these lengths; None for one
             each.
         max_shapes: int, how many shapes are chosen at most.
-        size: function of lengths (..., D), the positions (...) of an example:
-            `sum_of_lengths` or `product_of_lengths`.
+        size: function of lengths (..., D) and an axis, the positions (...) of
+            an example: `np.sum` for pairs, whose sides are padded separately,
+            `np.prod` for a grid of sentences or words by pieces.
 
     Attributes:
         lengths: (K, D) int64, the shapes, those with fewer positions first.
@@ -66,22 +67,22 @@ class BatchShapes:
         counts: np.ndarray | None = None,
         *,
         max_shapes: int,
-        size: Callable | None = None,
+        size: Callable = np.sum,
     ):
-        size = size or sum_of_lengths
         lengths = np.asarray(lengths, np.int64)
         if counts is None:
             counts = np.ones(len(lengths))
         candidates, positions, counts_of_cells = _candidates(
             lengths, counts, size
         )
-        least = float(size(lengths) @ counts)
+        least = float(size(lengths, axis=-1) @ counts)
         most = least / (1 - _PADDING)
         chosen = _chosen(positions, counts_of_cells, max_shapes, most)
         positions = positions[chosen]
         total = float(positions.min(axis=0) @ counts_of_cells)
         used = candidates[chosen][np.unique(positions.argmin(axis=0))]
-        self.lengths = used[np.argsort(size(used), kind="stable")]
+        order = np.argsort(size(used, axis=-1), kind="stable")
+        self.lengths = used[order]
         self.padding = 1 - least / total
 
     def __call__(self, lengths):
@@ -113,16 +114,6 @@ class BatchShapes:
             f"{number} batch shape{'s' * (number > 1)}, "
             f"{100 * self.padding:.1f} % padding"
         )
-
-
-def sum_of_lengths(lengths):
-    """The positions of pairs, whose sides are padded separately."""
-    return np.sum(lengths, axis=-1)
-
-
-def product_of_lengths(lengths):
-    """The positions of a grid of sentences or words by pieces."""
-    return np.prod(lengths, axis=-1)
 
 
 def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
@@ -214,7 +205,8 @@ def _candidates(lengths, counts, size):
     candidates = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     candidates = candidates.reshape(-1, len(axes))
     fits = (candidates[:, None] >= cells).all(axis=2)
-    return candidates, np.where(fits, size(candidates)[:, None], np.inf), counts
+    positions = size(candidates, axis=-1)[:, None]
+    return candidates, np.where(fits, positions, np.inf), counts
 
 
 def _thinned(lengths):

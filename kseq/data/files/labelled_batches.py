@@ -64,7 +64,7 @@ def labelled_batches(
 
     return shuffled_batches(
         (len(labels),),
-        stored_sizes(lengths, lengths),
+        stored_sizes(lengths),
         batch,
         budget=batch_tokens,
         seed=seed,

@@ -9,9 +9,7 @@ import tensorflow as tf
 
 from kseq.data.files.batch_shapes import (
     BatchShapes,
-    product_of_lengths,
     shapes_wanted,
-    sum_of_lengths,
     whole_rows,
     with_shapes,
 )
@@ -289,7 +287,10 @@ class _Planner:
         sizes = tf.concat([pools[1:], [tf.size(order, tf.int64)]], 0) - pools
         pool, _ = _numbered(sizes)
         shape = tf.gather(lengths[:, 0] - lengths[:, -1], order)
-        order = tf.gather(order, _argsort(pool * 2**32 + shape))
+        # Sorting in descending order is the faster one, as no key is changed.
+        keys = -(pool * 2**32 + shape)
+        places = tf.argsort(keys, direction="DESCENDING", stable=True)
+        order = tf.gather(order, places)
 
         count = -(-sizes // tf.gather(most, pools))  # batches of each pool
         pool, number = _numbered(count)
@@ -340,7 +341,7 @@ class _Shapes:
 
     def __init__(self, all_sizes, budget, max_shapes, of_pairs):
         lengths, counts, costs = all_sizes
-        size = sum_of_lengths if of_pairs else product_of_lengths
+        size = np.sum if of_pairs else np.prod
         with progress("Choosing the shapes of the batches"):
             chosen = BatchShapes(
                 lengths, counts, max_shapes=max_shapes, size=size
@@ -456,12 +457,6 @@ def _numbered(counts):
     return group, tf.range(tf.size(group, tf.int64)) - first
 
 
-def _argsort(keys):
-    """Where the keys lie in their order, those of equal keys unchanged."""
-    # Sorting in descending order is the faster one, as no key is changed.
-    return tf.argsort(-keys, direction="DESCENDING", stable=True)
-
-
 def sizes_of_pieces(ids: RaggedArray) -> Callable:
     """The function `sizes` of ids (N, L, W).
 
@@ -476,15 +471,12 @@ def sizes_of_pieces(ids: RaggedArray) -> Callable:
     return sizes
 
 
-def stored_sizes(costs: np.ndarray, *lengths: np.ndarray) -> Callable:
-    """The function `sizes` of examples that are in memory.
+def stored_sizes(lengths: np.ndarray) -> Callable:
+    """The function `sizes` of examples whose costs are lengths (N,), int."""
+    lengths = tf.constant(lengths, tf.int64)
 
-    Args:
-        costs: (N,) int, of all examples.
-        *lengths: (N,) int, those on each axis.
-    """
-    costs = tf.constant(costs, tf.int64)
-    lengths = tf.stack([tf.constant(x, tf.int64) for x in lengths], axis=1)
-    return lambda numbers: Sizes(
-        tf.gather(costs, numbers), tf.gather(lengths, numbers)
-    )
+    def sizes(numbers):
+        costs = tf.gather(lengths, numbers)
+        return Sizes(costs, costs[:, None])
+
+    return sizes

@@ -21,7 +21,7 @@ def stream(lengths, counts=None, budget=64, seed=1, **options):
 
     return shuffled_batches(
         counts or (len(lengths),),
-        stored_sizes(lengths, lengths),
+        stored_sizes(lengths),
         batch,
         budget=budget,
         seed=seed,
