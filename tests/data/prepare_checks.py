@@ -102,7 +102,7 @@ def check_others_are_refused(prepare, read, validation, kind):
     with pytest.raises(DataError, match=f"holds 'text'; expected '{kind}'"):
         read("text")
     corpus = read("out", log=False)
-    other = Tokenizer.train(corpus.validation.lines(), 300)
+    other = Tokenizer.train(corpus.validation.lines(), 320)
     with pytest.raises(DataError, match="not prepared with the tokenizer"):
         prepare("new", "out", tokenizer=other)
     return corpus, other
