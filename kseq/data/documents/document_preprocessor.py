@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from kseq.data.documents.documents import LINE_END, Documents
 from kseq.data.files.blank_text import BLANK
-from kseq.data.files.source import Source, source_of
+from kseq.data.files.source import Source, source_of, string_signature
 from kseq.data.text.sentences import break_lines
 from kseq.data.text.tokenize_all import tokenize_all
 from kseq.data.text.tokenizer import Tokenizer
@@ -57,6 +57,7 @@ class DocumentPreprocessor:
     """
 
     input_name = "text"  # of the served signature
+    input_signature = string_signature
 
     def __init__(
         self, tokenizer, *, in_lines=False, max_sentences=100, max_pieces=60
@@ -86,11 +87,6 @@ class DocumentPreprocessor:
 
     def __call__(self, text) -> Source:
         return source_of(*self._tokenize(text), blank_length=0)
-
-    @property
-    def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """The inputs of a served signature, passed to a call by name."""
-        return {"text": tf.TensorSpec((None,), tf.string, name="text")}
 
     @property
     def vocab_size(self) -> int:

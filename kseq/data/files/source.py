@@ -7,6 +7,15 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 
 
+def _signature(preprocessor) -> dict[str, tf.TensorSpec]:
+    """The inputs of a served signature, passed to a call by name."""
+    name = preprocessor.input_name
+    return {name: tf.TensorSpec((None,), tf.string, name=name)}
+
+
+string_signature = property(_signature)  # of a preprocessor of strings
+
+
 class Source(NamedTuple):
     """The source inputs of a model, and what a search must know about them.
 

@@ -5,7 +5,7 @@ import copy
 import tensorflow as tf
 
 from kseq.data.files.picture_header import picture_header, upright
-from kseq.data.files.source import Source
+from kseq.data.files.source import Source, string_signature
 from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
 from kseq.data.pictures.picture_network import PictureNetwork
 from kseq.user_error import check_integers
@@ -58,6 +58,7 @@ class ImagePreprocessor:
     """
 
     input_name = "image"  # of the served signature
+    input_signature = string_signature
 
     def __init__(
         self,
@@ -110,11 +111,6 @@ class ImagePreprocessor:
         config = {**self.grid.get_config(), "scale": scale}
         other.grid = FeaturePreprocessor(**config)
         return other
-
-    @property
-    def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """The inputs of a served signature, passed to a call by name."""
-        return {"image": tf.TensorSpec((None,), tf.string, name="image")}
 
     @property
     def num_features(self) -> int:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from kseq.control_tokens import START
-from kseq.data.files.source import Source, source_of
+from kseq.data.files.source import Source, source_of, string_signature
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.user_error import check_integers
 
@@ -38,6 +38,7 @@ class PromptPreprocessor:
     """
 
     input_name = "prompt"  # of the served signature
+    input_signature = string_signature
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 512):
         check_integers(max_length=max_length, minimum=2)
@@ -56,11 +57,6 @@ class PromptPreprocessor:
             lengths=tf.fill(tf.shape(truncated), _LONGEST),
             blank=tf.zeros_like(truncated),
         )
-
-    @property
-    def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """The inputs of a served signature, passed to a call by name."""
-        return {"prompt": tf.TensorSpec((None,), tf.string, name="prompt")}
 
     @property
     def vocab_size(self) -> int:

@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-from kseq.data.files.source import Source
+from kseq.data.files.source import Source, string_signature
 from kseq.data.speech.frame_preprocessor import FramePreprocessor
 from kseq.data.speech.wav_samples import wav_samples
 from kseq.user_error import ArgumentError, check_integers
@@ -55,6 +55,7 @@ class AudioPreprocessor:
     """
 
     input_name = "audio"  # of the served signature
+    input_signature = string_signature
 
     def __init__(
         self,
@@ -134,11 +135,6 @@ class AudioPreprocessor:
                 f"Received: {name}={value!r}"
             )
         return round(value * self.sample_rate)
-
-    @property
-    def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """The inputs of a served signature, passed to a call by name."""
-        return {"audio": tf.TensorSpec((None,), tf.string, name="audio")}
 
     @property
     def num_features(self) -> int:

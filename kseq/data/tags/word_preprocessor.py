@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import UNK
 from kseq.data.files.blank_text import BLANK
-from kseq.data.files.source import Source, source_of
+from kseq.data.files.source import Source, source_of, string_signature
 from kseq.data.tags.tagged_sentences import LONGEST_SENTENCE
 from kseq.data.text.tokenize_all import tokenize_all
 from kseq.data.text.tokenizer import Tokenizer
@@ -46,6 +46,7 @@ class WordPreprocessor:
     """
 
     input_name = "text"  # of the served signature
+    input_signature = string_signature
 
     def __init__(
         self,
@@ -61,11 +62,6 @@ class WordPreprocessor:
     def __call__(self, text) -> Source:
         words, truncated = self._split(text)
         return source_of(self._ids(words), truncated, blank_length=0)
-
-    @property
-    def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """The inputs of a served signature, passed to a call by name."""
-        return {"text": tf.TensorSpec((None,), tf.string, name="text")}
 
     @property
     def vocab_size(self) -> int:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.source import Source, source_of
+from kseq.data.files.source import Source, source_of, string_signature
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.user_error import check_integers
 
@@ -42,6 +42,7 @@ class TextPreprocessor:
     """
 
     input_name = "text"  # of the served signature
+    input_signature = string_signature
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 512):
         check_integers(max_length=max_length, minimum=2)
@@ -51,11 +52,6 @@ class TextPreprocessor:
     def __call__(self, text) -> Source:
         ids, truncated = self.tokenizer.tokenize_with_end(text, self.max_length)
         return source_of(ids, truncated, blank_length=1)
-
-    @property
-    def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """The inputs of a served signature, passed to a call by name."""
-        return {"text": tf.TensorSpec((None,), tf.string, name="text")}
 
     @property
     def vocab_size(self) -> int:
