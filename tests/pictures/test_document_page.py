@@ -6,7 +6,7 @@ import pytest
 
 from kseq.pictures import explanation_page
 from kseq.pictures.document_page import document_page
-from kseq.serving import ExplainedDocument
+from tests.pictures.test_document_picture import explained
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "section"),
@@ -18,16 +18,6 @@ ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "name", "content", "class", "id", "dir"),
     *("aria-labelledby", "aria-hidden", "href", "scope", "style"),
 }
-
-
-def explained(
-    sentence_weights, words, word_weights, label="fire", probability=0.987
-):
-    return ExplainedDocument(
-        *(["".join(row).strip() for row in words], sentence_weights),
-        *(words, word_weights),
-        *(label, probability),
-    )
 
 
 DOCUMENT = explained(

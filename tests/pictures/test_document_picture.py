@@ -17,12 +17,12 @@ from tests.pictures.pixels import pixels
 module = importlib.import_module("kseq.pictures.document_picture")
 
 
-def explained(sentence_weights, words, word_weights):
+def explained(
+    sentence_weights, words, word_weights, label="fire", probability=0.987
+):
     return ExplainedDocument(
         *(["".join(row).strip() for row in words], sentence_weights),
-        *(words, word_weights),
-        label="fire",
-        probability=0.987,
+        *(words, word_weights, label, probability),
     )
 
 
