@@ -23,10 +23,13 @@ def run(options):
     from kseq.evaluation import Comparison
 
     copy_urls(options)
-    if options.allow_op and all(map(_needs_no_op, (options.a, options.b))):
+    paths = options.a, options.b
+    if options.allow_op and all(
+        os.path.isfile(path) or is_run(path) for path in paths
+    ):
         raise UserError("--allow-op is for an export; neither A nor B is one.")
-    names = [str(path) for path in (options.a, options.b)]
-    systems = [_System(path, options) for path in (options.a, options.b)]
+    names = list(map(str, paths))
+    systems = [_System(path, options) for path in paths]
     examples = next(filter(None, (each.evaluation for each in systems)), None)
     if examples is None:
         examples = _examples_in_files(options)
@@ -57,10 +60,6 @@ def run(options):
     finally:
         sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
-
-
-def _needs_no_op(path):
-    return os.path.isfile(path) or is_run(path)
 
 
 class _System:

@@ -73,11 +73,7 @@ def strong_words(document):
         for share, word in zip(shares, words, strict=True)
         if word.strip()
     ]
-    return [item for item in words if _names_something(item[1])] or words
-
-
-def _names_something(word):
-    return any(character.isalnum() for character in word)
+    return [item for item in words if any(map(str.isalnum, item[1]))] or words
 
 
 @ignore_missing_glyphs()

@@ -265,15 +265,11 @@ def _limits(task, progress):
     )
     if progress.origin:
         scores = "No score was measured here: evaluate it on your data."
-    limits = _list([scores, *task.limits])
+    limits = "\n".join(f"- {limit}" for limit in (scores, *task.limits))
     if task.classes is None:
         return limits
     intro, classes = task.classes
     return "\n\n".join([limits, intro, _block(classes)])
-
-
-def _list(items):
-    return "\n".join(f"- {item}" for item in items)
 
 
 def _block(lines):

@@ -250,17 +250,15 @@ def open_prepared_captions(
     splits = []
     for split in ("train", "validation"):
         names, references, numbers, media = open_examples(
-            prepared.path / split, len(values), _captions
+            prepared.path / split,
+            len(values),
+            lambda row: row.decode().split("\t"),
         )
         splits.append(Captions(names, references, stored, numbers, media))
     train, validation = splits
     return CaptionCorpus(
         *(train, validation, validation), preprocessor, files, facts, problems
     )
-
-
-def _captions(row):
-    return row.decode().split("\t")
 
 
 def read_captions(path, stored, columns=(), plain=False) -> Captions:

@@ -93,7 +93,8 @@ class ImagePreprocessor:
             image,
             fn_output_signature=tf.TensorSpec((), tf.bool),
         )
-        features = self.features(tf.where(is_whole, image, _one_pixel_png()))
+        one_pixel = tf.io.encode_png(tf.zeros((1, 1, 3), tf.uint8))
+        features = self.features(tf.where(is_whole, image, one_pixel))
         return self.grid.source_of(features, is_whole)
 
     def features(self, image):
@@ -162,8 +163,3 @@ def decode_images(images, shape):
     return tf.map_fn(
         decode, images, fn_output_signature=spec, parallel_iterations=4
     )
-
-
-def _one_pixel_png():
-    """A picture of one pixel."""
-    return tf.io.encode_png(tf.zeros((1, 1, 3), tf.uint8))
