@@ -12,6 +12,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from kseq.files.json_files import json_object
 from kseq.user_error import UserError
 
 # NVIDIA GPUs compute with bfloat16 from Ampere on.
@@ -258,11 +259,8 @@ def end_unless_chief():
 
 def _configuration():
     text = os.environ.get("TF_CONFIG") or "{}"
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    found = json_object(text)
+    if found is None:
         raise UserError(
             f"TF_CONFIG is not a JSON object. Received: {text!r:.80}"
         )

@@ -2,6 +2,7 @@
 
 from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
+from kseq.files.json_files import are_strings
 from kseq.sources import DOCUMENTS
 
 
@@ -25,14 +26,7 @@ def _signatures(source):
 
 def has_classes(name):
     """A function of a task, whether an entry is a list of str."""
-
-    def is_intact(task):
-        classes = task[name]
-        return isinstance(classes, list) and all(
-            isinstance(each, str) for each in classes
-        )
-
-    return is_intact
+    return lambda task: are_strings(task[name])
 
 
 def _serve(opened):

@@ -32,6 +32,22 @@ def read_json(path):
     return found
 
 
+def json_object(text):
+    """The dict that a text or bytes are in JSON; None if they are none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def are_strings(value):
+    """Whether a JSON value is a list of strings."""
+    return isinstance(value, list) and all(
+        isinstance(item, str) for item in value
+    )
+
+
 def to_json(value):
     """The text of a JSON file.
 

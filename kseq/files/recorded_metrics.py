@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from kseq.files.json_files import json_object
+
 
 def recorded_metrics(path, name=None):
     r"""Reads the rows of `metrics.jsonl`.
@@ -37,12 +39,8 @@ def recorded_metrics(path, name=None):
 
 def row_of(line):
     """The row in a line, str or bytes; None if it is none."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    is_row = isinstance(row, dict) and isinstance(row.get("step"), int)
-    return row if is_row else None
+    row = json_object(line) or {}
+    return row if isinstance(row.get("step"), int) else None
 
 
 def is_validation(row):

@@ -1,6 +1,5 @@
 """The turns of dialogues."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 
@@ -8,6 +7,7 @@ from kseq import data
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
 from kseq.data.files.records import without_surrogates
 from kseq.data.files.tables import beginning
+from kseq.files.json_files import are_strings, json_object
 from kseq.sources.numbered_lines import numbered_lines
 from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.source_type import SourceType
@@ -23,13 +23,8 @@ def _turns(line):
     """The turns between tabs, or those of a line of a file for training."""
     if not line.startswith(b"{") or _KEY not in line:
         return line.split(b"\t")
-    try:
-        turns = json.loads(line).get("turns")
-    except (ValueError, RecursionError):
-        turns = None
-    if not isinstance(turns, list) or not all(
-        isinstance(turn, str) for turn in turns
-    ):
+    turns = (json_object(line) or {}).get("turns")
+    if not are_strings(turns):
         raise data.DataError(
             "expected turns separated by tabs, or a JSON object with "
             f'"turns", a list of strings; found {beginning(line)}'

@@ -32,6 +32,7 @@ from kseq.data.files.tables import (
 )
 from kseq.data.files.text_files import Line, matching_files
 from kseq.data.files.text_folders import texts_in_folder
+from kseq.files.json_files import are_strings
 from kseq.terminal import escaped_line, progress
 
 DEFAULT_COLUMNS = ("label", "text")
@@ -282,7 +283,7 @@ def _record_row(line, record, label, *texts) -> _Row:
     values = [value_at(record, key) for key in keys]
     if keys == (_SENTENCES,):
         [sentences] = values
-        if not _are_strings(sentences):
+        if not are_strings(sentences):
             found = beginning(sentences)
             raise broken(line, f"strings at {_SENTENCES!r}", found=found)
         text = _lines(text for text in sentences if not is_blank(text))
@@ -308,9 +309,3 @@ def _lines(sentences) -> str:
     """Sentences as the lines of a text."""
     lines = (text.replace("\n", " ").replace("\t", " ") for text in sentences)
     return without_surrogates("\n".join(lines))
-
-
-def _are_strings(value) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(item, str) for item in value
-    )

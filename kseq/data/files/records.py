@@ -13,6 +13,7 @@ from kseq.data.files.arrow_records import arrow_records
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.tables import beginning, broken, decoded, kind_of
 from kseq.data.files.text_files import Line, read_lines
+from kseq.files.json_files import json_object
 
 _LARGEST_ITEM = 2**26  # characters of an item of an array
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[][{}]')
@@ -127,11 +128,8 @@ def _json_records(lines, counts):
 
 
 def _object(line, content):
-    try:
-        record = json.loads(content)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
+    record = json_object(content)
+    if record is None:
         raise _no_object(line, content)
     return record
 

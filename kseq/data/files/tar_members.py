@@ -1,7 +1,6 @@
 """The members of WebDataset's tar archives: media and their texts."""
 
 import hashlib
-import json
 import os
 import posixpath
 import re
@@ -20,6 +19,7 @@ from kseq.data.files.text_files import (
     matching_files,
     refuse_utf_16,
 )
+from kseq.files.json_files import json_object
 from kseq.terminal import escaped_line
 
 _BLOCK = 512  # bytes, of which headers and the end of an archive are made
@@ -215,11 +215,8 @@ def _texts(roles, keys, counts) -> list[bytes]:
 
 
 def _of_json(member, content, keys) -> list[bytes]:
-    try:
-        record = json.loads(content)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
+    record = json_object(content)
+    if record is None:
         raise DataError(f"{member}: expected a JSON object.")
     key = next((key for key in keys if record.get(key) is not None), None)
     if key is None:
