@@ -11,12 +11,9 @@ from kseq.layers.dense import Dense
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of, copy_of, with_layers
 from kseq.layers.recurrent_stack import RecurrentStack
-from kseq.ops import (
-    fold_hypotheses,
-    scan_time,
-    unfold_hypotheses,
-)
+from kseq.ops import fold_hypotheses, scan_time, unfold_hypotheses
 from kseq.ops.masks import PLACES
+from kseq.user_error import check_choice
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -378,10 +375,7 @@ def check_order(attention, order, input_feeding):
             in the order of Luong, or if an attention that reads the weights
             of the last step would not get them.
     """
-    if order not in ("luong", "bahdanau"):
-        raise ValueError(
-            f'order must be "luong" or "bahdanau". Received: order={order!r}'
-        )
+    check_choice("order", order, ("luong", "bahdanau"))
     received = f"Received: attention={attention}, order={order!r}"
     if input_feeding and (attention is None or order != "luong"):
         raise ValueError(

@@ -13,11 +13,13 @@ from kseq.ops import (
     shift_weights,
     write_slots,
 )
-from kseq.user_error import ArgumentError, check_integers, check_positive
+from kseq.user_error import (
+    ArgumentError,
+    check_choice,
+    check_integers,
+    check_positive,
+)
 
-# With heads that start at the same slot, copying is learned in a fraction of
-# the steps. Sharp heads, and an LSTM that forgets, make it hold for sequences
-# that are longer than those of training.
 _FOCUS = 10.0  # logit of the slot at which all heads are before the first step
 _SHARP = 3.0  # of the power of a head: one that idles stays where it is
 _FORGET = -2.0  # added to the 1 of `lstm_step`: the memory keeps what must last
@@ -111,16 +113,8 @@ class NeuralTuringMachine(keras.layers.Layer):
                 "A shift must not wrap around to the same slot. "
                 f"Received: shift_range={shift_range}, slots={slots}"
             )
-        if controller not in ("lstm", "dense"):
-            raise ValueError(
-                'controller must be "lstm" or "dense". '
-                f"Received: controller={controller!r}"
-            )
-        if initial_memory not in ("constant", "random"):
-            raise ArgumentError(
-                'initial_memory must be "constant" or "random". '
-                f"Received: initial_memory={initial_memory!r}"
-            )
+        check_choice("controller", controller, ("lstm", "dense"))
+        check_choice("initial_memory", initial_memory, ("constant", "random"))
         check_positive(clip=clip)
         super().__init__(**kwargs)
         self.units = units

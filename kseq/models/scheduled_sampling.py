@@ -8,7 +8,7 @@ from keras import ops
 from kseq.models.arguments import set_rates, set_sizes
 from kseq.ops import padding_mask, scan_time
 from kseq.ops.masks import range_of, start_mask
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import check_choice, check_integers
 
 SCHEDULES = ("linear", "exponential", "inverse_sigmoid")
 _MASK = 2**32 - 1
@@ -20,11 +20,7 @@ def set_sampling(model, schedule, rate, steps, seed):
     Raises:
         ArgumentError: if one is wrong.
     """
-    if schedule not in (None, *SCHEDULES):
-        raise ArgumentError(
-            f"sampling_schedule must be one of {SCHEDULES}, or None. "
-            f"Received: sampling_schedule={schedule!r}"
-        )
+    check_choice("sampling_schedule", schedule, (None, *SCHEDULES))
     set_rates(model, sampling_rate=rate)
     set_sizes(model, sampling_steps=steps)
     check_integers(sampling_seed=seed, minimum=0)

@@ -26,7 +26,13 @@ from kseq.runs.finite_weights import check_finite
 from kseq.serving.safe_graph import other_ops, trust
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
 from kseq.terminal import escaped_line, progress
-from kseq.user_error import DiskError, UserError, reason_of, write_error
+from kseq.user_error import (
+    DiskError,
+    UserError,
+    check_choice,
+    reason_of,
+    write_error,
+)
 
 if TYPE_CHECKING:  # only one of them is needed
     from kseq.serving.classifier import Classifier
@@ -85,11 +91,7 @@ def export(
         DiskError: if the disk is full.
         ValueError: if `quantize` is anything else.
     """
-    if quantize not in (None, *DTYPES):
-        raise ValueError(
-            f"quantize must be one of {', '.join(DTYPES)} or None. "
-            f"Received: {quantize=}"
-        )
+    check_choice("quantize", quantize, (None, *DTYPES))
     directory = Path(directory)
     try:
         return _export(served, directory, run, quantize)

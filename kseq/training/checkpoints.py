@@ -33,7 +33,7 @@ from kseq.runs.checkpoint_files import (
 )
 from kseq.terminal import below_keras_bar, progress
 from kseq.training.optimizer import ema_weights
-from kseq.user_error import RunError, check_integers
+from kseq.user_error import RunError, check_choice, check_integers
 
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
@@ -110,10 +110,7 @@ class Checkpoints(keras.callbacks.Callback):
         keep_best=0,
     ):
         super().__init__()
-        if mode not in ("max", "min"):
-            raise ValueError(
-                f'mode must be "max" or "min". Received: mode={mode!r}'
-            )
+        check_choice("mode", mode, ("max", "min"))
         check_integers(keep=keep)
         check_integers(keep_best=keep_best, minimum=0)
         if patience is not None and not patience >= 0:
