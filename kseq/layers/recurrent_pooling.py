@@ -1,7 +1,6 @@
 """A sequence read in both directions and pooled by attention."""
 
 import keras
-from keras import ops
 
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.layer_config import config_of
@@ -74,9 +73,6 @@ class RecurrentPooling(keras.layers.Layer):
     ):
         if inputs_mask is None:
             inputs_mask = mask
-        if inputs_mask is None:
-            inputs_mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
-
         hidden = self.recurrent(inputs, mask=inputs_mask)
         return self.pooling(hidden, inputs_mask, return_weights=return_weights)
 

@@ -83,9 +83,6 @@ class SpecAugment(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def build(self, source_shape, source_mask_shape=None):
-        pass  # there are no weights
-
     def call(self, source, source_mask, training: bool | None = None):
         if not training:
             return source, source_mask

@@ -94,7 +94,10 @@ class LSTMLM(ExactModel):
 
         # Graph
         inputs = id_inputs("source_ids", "target_ids")
-        logits = self._after_prompts(inputs)
+        target_ids = inputs["target_ids"]
+        ids, mask, _ = self.joined(inputs["source_ids"], target_ids)
+        x, _ = self._read(ids, mask)
+        logits = self._logits(self.tail(x, target_ids))
         super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     @property
@@ -105,13 +108,6 @@ class LSTMLM(ExactModel):
     def loss_outputs(self, inputs, training: bool):
         x, _ = self._read(inputs["target_ids"], training=training)
         return self._logits(x, training)
-
-    def _after_prompts(self, inputs):
-        """(B, T, V), of targets after their prompts."""
-        target_ids = inputs["target_ids"]
-        ids, mask, _ = self.joined(inputs["source_ids"], target_ids)
-        x, _ = self._read(ids, mask)
-        return self._logits(self.tail(x, target_ids))
 
     def _read(self, ids, mask=None, training=None):
         x, states = self.embedding(ids), []

@@ -218,9 +218,7 @@ class LSTMSeq2Seq(ExactModel):
             dtype=policy,
             name="projection",
         )
-        self.logits = layers.Activation(
-            "linear", dtype="float32", name="logits"
-        )
+        self.logits = layers.Identity(dtype="float32", name="logits")
         if copy:
             self.pointer = PointerGenerator(dtype="float32", name="pointer")
 
@@ -307,10 +305,9 @@ class LSTMSeq2Seq(ExactModel):
     def token_losses(self, inputs, labels, outputs, *arguments) -> TokenLosses:
         if not (self.coverage or self.ctc):
             return super().token_losses(inputs, labels, outputs, *arguments)
-        others = outputs[1:]
         losses = super().token_losses(inputs, labels, outputs[:2], *arguments)
         return auxiliary_losses.add_auxiliary_losses(
-            self, losses, inputs, labels, *others
+            self, losses, inputs, labels, *outputs[1:]
         )
 
     def encode(self, inputs: dict) -> dict:
