@@ -57,8 +57,8 @@ class AnswerStream:
         inputs = {name: to_tensor(each) for name, each in self.columns.items()}
         started = self.signatures[STREAM_START](**inputs)
         state, one = state_of(started), tf.constant([1])
-        shown = 0
-        while True:
+        is_done, shown = False, 0
+        while not is_done:
             found = self.signatures[STREAM_NEXT](more=one, **state)
             state = state_of(found)
             text = found["text"].numpy()[0].decode("utf-8", "replace")
@@ -74,8 +74,6 @@ class AnswerStream:
             if len(text) > shown:
                 yield text[shown:]
                 shown = len(text)
-            if is_done:
-                return
 
 
 def state_of(outputs: Mapping[str, Any]) -> dict[str, Any]:

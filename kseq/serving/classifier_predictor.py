@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -103,8 +103,6 @@ class ClassifierPredictor:
         head: int = 0,
     ) -> list[Attention]:
         """See `GeneratorPredictor.head_attention`; there is an encoder only."""
-        if self.served is None:
-            raise UserError("An export has no attention heads: load its run.")
         return head_attention(self.served, inputs, part, block, head)
 
     def page(
@@ -119,13 +117,6 @@ class ClassifierPredictor:
         if first and isinstance(first[0], Attention):
             return page_of_attentions(items, self.source)
         return document_page(items)
-
-    def scores(self, inputs: list[Any], targets: list[str]) -> NoReturn:
-        """Refused: it is for generators."""
-        raise UserError(
-            "score is for models that generate text; for labels use predict "
-            "--scores."
-        )
 
     def answers(
         self,

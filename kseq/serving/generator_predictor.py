@@ -327,8 +327,6 @@ class GeneratorPredictor:
             block: int, index of the block.
             head: int, index of the head.
         """
-        if self.served is None:
-            raise UserError("An export has no attention heads: load its run.")
         [given] = self._columns({self.source: inputs}).values()
         found = head_attention(self.served, given, part, block, head)
         if part == "decoder":

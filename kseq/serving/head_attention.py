@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # an export needs no model code
 
 
 def head_attention(
-    served: "Generator | Classifier | Retriever",
+    served: "Generator | Classifier | Retriever | None",
     inputs: list[Any],
     part: str = "encoder",
     block: int = -1,
@@ -29,7 +29,8 @@ def head_attention(
 
     Args:
         served: `Generator` with a `kseq.models.Transformer` or a
-            `TransformerLM`, or `Classifier` with a `TransformerClassifier`.
+            `TransformerLM`, or `Classifier` with a `TransformerClassifier`;
+            None for an export.
         inputs: list of what it answers to, such as str.
         part: "encoder" or "decoder", self-attention, or "cross", from the
             decoder to the encoder. The decoder reads the best answer; that of
@@ -43,8 +44,10 @@ def head_attention(
         `source_tokens` what they attend to.
 
     Raises:
-        UserError: if the model has no such head.
+        UserError: if the model has no such head, or is an export.
     """
+    if served is None:
+        raise UserError("An export has no attention heads: load its run.")
     model = served.model
     if not hasattr(model, "all_attention_weights"):
         raise UserError(f"{model.name} has no attention heads.")

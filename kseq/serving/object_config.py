@@ -84,7 +84,6 @@ def _object(config, room, attribute, *arguments):
     """Creates an object of a class of a package that has an attribute.
 
     Nothing else is called, whatever a file says.
-
     """
     try:
         options = dict(config)
