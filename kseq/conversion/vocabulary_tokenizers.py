@@ -61,11 +61,8 @@ def _tokenizer(path, pieces):
         raise UserError(f"{path} is not a SentencePiece model.")
     _check_vocabulary(path, own.values(), pieces)
     del proto.pieces[:]
-    for piece, kind in zip(
-        CONTROL,
-        (kinds.CONTROL, kinds.UNKNOWN, kinds.CONTROL, kinds.CONTROL),
-        strict=True,
-    ):
+    for piece in CONTROL:
+        kind = kinds.UNKNOWN if piece == "<unk>" else kinds.CONTROL
         proto.pieces.add(piece=piece, score=0.0, type=kind)
     seen = {*CONTROL, ""}
     for number, piece in enumerate(pieces[4:], 4):

@@ -135,7 +135,7 @@ def _cases(texts, places, at_edge, surfaces):
     all_tokens = tf.constant(surfaces)
     whole, word_ends = _boundaries(surfaces)
     parts = []
-    for size in range(_longest_of(surfaces) + 1):
+    for size in range(max(map(len, surfaces)) + 1):
         numbers, done = tf.unstack(places[left == size], axis=1)
         phrases, none = tf.gather(texts, numbers), tf.zeros_like(done)
         rest = tf.strings.substr(phrases, done, none + size)
@@ -185,16 +185,12 @@ def _hashed(texts):
     return tf.strings.to_hash_bucket_fast(texts, 2**62)
 
 
-def _longest_of(surfaces):
-    return max(map(len, surfaces))
-
-
 def _boundaries(surfaces):
     """(V, Q + 1) bool twice: has q bytes or more; a word ends after q bytes.
 
     A word does not end with its token: the next one decides.
     """
-    positions = range(_longest_of(surfaces) + 1)
+    positions = range(max(map(len, surfaces)) + 1)
     whole = [[i <= len(surface) for i in positions] for surface in surfaces]
     ends = [
         [

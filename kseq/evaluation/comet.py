@@ -116,18 +116,11 @@ def _computed(model, sources, outputs, references):
             lines = [" ".join(text.split()) + "\n" for text in texts]
             path.write_text("".join(lines), "utf-8", "replace")
         result = Path(folder, "scores.json")
-        command = [
-            COMET_PROGRAM,
-            "--model",
-            model,
-            "--to_json",
-            result,
-            "--quiet",
-        ]
+        command = [COMET_PROGRAM, "--model", model, "--to_json", result]
         for option, path in zip(("-s", "-t", "-r"), files, strict=True):
             command += [option, path]
         done = subprocess.run(
-            [*command, "--only_system"],
+            [*command, "--quiet", "--only_system"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -138,17 +138,14 @@ class MetricsLog(keras.callbacks.Callback):
             self._show_weights()
 
     def on_train_end(self, logs=None):
-        if is_chief() and self._step() == self.total_steps:
-            self._suggest_more_steps()
-        close_event_files(self.run)
-        self._trackers.end()
-
-    def _suggest_more_steps(self):
-        if is_improving(self.run, self.monitor, self.mode):
+        is_done = is_chief() and self._step() == self.total_steps
+        if is_done and is_improving(self.run, self.monitor, self.mode):
             print(
                 f"{self.monitor} still improved at the end: more steps may "
                 "give a better model."
             )
+        close_event_files(self.run)
+        self._trackers.end()
 
     def _write_window(self):
         now = time.perf_counter()
