@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.layers.layer_config import config_of
 from kseq.ops import padding_mask
-from kseq.user_error import check_integers, check_number
+from kseq.user_error import check_integers
 
 _MOST_PIECES = 10  # of an n-gram
 _MOST_BUCKETS = 2**20
@@ -70,13 +70,11 @@ class NgramLogits(keras.layers.Layer):
         **kwargs,
     ):
         check_integers(num_classes=num_classes)
-        check_integers(ngrams=ngrams, minimum=0)
-        check_number("ngrams", ngrams, 0, _MOST_PIECES)
+        check_integers(ngrams=ngrams, minimum=0, maximum=_MOST_PIECES)
         if num_buckets is None:
             share = max(_MOST_SCORES // num_classes, 1)
             num_buckets = min(_MOST_BUCKETS, 2 ** (share.bit_length() - 1))
-        check_integers(num_buckets=num_buckets)
-        check_number("num_buckets", num_buckets, 1, _MOST_BUCKETS)
+        check_integers(num_buckets=num_buckets, maximum=_MOST_BUCKETS)
         super().__init__(dtype=dtype, **kwargs)
         self.num_classes = num_classes
         self.ngrams = ngrams

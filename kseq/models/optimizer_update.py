@@ -57,9 +57,22 @@ def guarded_update(model, admitted, gradients, factor, states):
         gradients = [gradient * factor for gradient in gradients]
         apply_fused(model.optimizer, gradients, model.trainable_variables)
 
-    if not compiles_whole_step(model):
+    def branch(strategy, admitted, gradients, factor, states):
+        first, *_ = strategy.experimental_local_results(admitted)
+        on_each = strategy.extended.call_for_each_replica
         restore = functools.partial(restore_seeds, model)
-        _branch(admitted, (apply, gradients, factor), (restore, states))
+        tf.cond(
+            first,
+            lambda: on_each(apply, args=(gradients, factor)),
+            lambda: on_each(restore, args=(states,)),
+        )
+
+    if not compiles_whole_step(model):
+        # TensorFlow cannot branch on a replica where a branch may communicate
+        # with other replicas, as an optimizer does.
+        tf.distribute.get_replica_context().merge_call(
+            branch, args=(admitted, gradients, factor, states)
+        )
         return
     # XLA makes one operation of an update and of this selection. At a branch,
     # a GPU would wait for the host.
@@ -70,33 +83,6 @@ def guarded_update(model, admitted, gradients, factor, states):
         [*variables, *_seeds_of(model)], states, strict=True
     ):
         variable.assign(tf.where(admitted, variable.value, state))
-
-
-def _branch(condition, chosen, otherwise):
-    """Calls one of two functions on each replica.
-
-    TensorFlow cannot branch on a replica where a branch may communicate with
-    other replicas, as an optimizer does.
-
-    Args:
-        condition: () bool, the same on all replicas.
-        chosen: a function and its arguments, where the condition is true.
-        otherwise: the same where it is false.
-    """
-
-    def across_replicas(strategy, condition, chosen, otherwise):
-        first, *_ = strategy.experimental_local_results(condition)
-        on_each = strategy.extended.call_for_each_replica
-        tf.cond(
-            first,
-            lambda: on_each(functions[0], args=chosen),
-            lambda: on_each(functions[1], args=otherwise),
-        )
-
-    functions = chosen[0], otherwise[0]
-    tf.distribute.get_replica_context().merge_call(
-        across_replicas, args=(condition, chosen[1:], otherwise[1:])
-    )
 
 
 def apply_fused(optimizer, gradients, variables):
