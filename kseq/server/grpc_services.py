@@ -62,7 +62,7 @@ def grpc_server(
     body_limit=4 * 2**20,
     timeout=30.0,
     memory=None,
-    log=None,
+    log=lambda record: None,
     unready=lambda: "",
     shares_port=False,
 ):
@@ -87,9 +87,7 @@ def grpc_server(
     # gRPC prints a traceback for each invalid message.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
     memory = memory or BodyMemory(request_memory(body_limit))
-    services = _Services(
-        store, batcher, body_limit, timeout, memory, log, unready
-    )
+    services = _Services(store, batcher, body_limit, timeout, log, unready)
     messages = GrpcMessages(
         memory,
         body_limit,
@@ -203,15 +201,12 @@ class _Services(
     prediction_service.PredictionServiceServicer,
     model_service.ModelServiceServicer,
 ):
-    def __init__(
-        self, store, batcher, body_limit, timeout, memory, log, unready
-    ):
+    def __init__(self, store, batcher, body_limit, timeout, log, unready):
         self.store = store
         self.batcher = batcher
         self.body_limit = body_limit
         self.timeout = timeout
-        self.memory = memory
-        self.log = log or (lambda record: None)
+        self.log = log
         self.unready = unready
 
     def known_model(self, request):

@@ -96,10 +96,7 @@ class HttpProtocol(H11Protocol):
             self._log(400, len(msg))
 
     def _log(self, status, size, method="", path=""):
-        log = getattr(self.config.app, "log", None)
-        if log is None:
-            return
-        log(
+        self.config.app.log(
             access_record(
                 time.perf_counter(),
                 model="",

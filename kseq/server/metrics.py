@@ -19,6 +19,10 @@ class Metrics:
 
     Args:
         store: `ModelStore`.
+
+    Attributes:
+        observe_call: callable of the number of requests that a call answers.
+        observe_wait: callable of the seconds that a request has waited.
     """
 
     def __init__(self, store):
@@ -40,18 +44,18 @@ class Metrics:
             labels[:3],
             buckets=_SECONDS,
         )
-        self._together = self._add(
+        self.observe_call = self._add(
             Histogram,
             "kseq_batch_requests",
             "Requests that a call of the model answered",
             buckets=_REQUESTS,
-        )
-        self._queued = self._add(
+        ).observe
+        self.observe_wait = self._add(
             Histogram,
             "kseq_queue_seconds",
             "Seconds that a request waits for its call",
             buckets=_SECONDS,
-        )
+        ).observe
         self._refused = self._add(
             Gauge,
             "kseq_refused_bytes",
@@ -75,14 +79,6 @@ class Metrics:
         """Adds the metrics of a `Batcher` and a `BodyMemory`."""
         self._waiting.set_function(lambda: batcher.waiting)
         self._refused.set_function(lambda: memory.refused)
-
-    def observe_call(self, requests):
-        """Counts a call for a number of requests."""
-        self._together.observe(requests)
-
-    def observe_wait(self, seconds):
-        """Records the seconds that a request has waited in the queue."""
-        self._queued.observe(seconds)
 
     def observe(self, record):
         """Counts a request, a dict as in the access log."""

@@ -98,7 +98,7 @@ class RestApp:
         body_limit=64 * 2**20,
         timeout=30.0,
         memory=None,
-        log=None,
+        log=lambda record: None,
         metrics=None,
         unready=lambda: "",
     ):
@@ -144,8 +144,6 @@ class RestApp:
                         await response(scope, receive, send)
 
     def _log(self, scope, response, start, request_id):
-        if self.log is None:
-            return
         is_malformed = MALFORMED in scope.get("state", ())
         status, size = (400 if is_malformed else 499), 0
         if isinstance(response, EventStream):

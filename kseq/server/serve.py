@@ -251,7 +251,7 @@ def _grpc(store, batcher, options, limits, worker):
 
 
 def _log(metrics, is_printed):
-    """A callable that takes the record of a request; None if none is needed."""
+    """A callable that takes the record of a request."""
     takers = [metrics.observe] if metrics else []
     if is_printed:
         takers.append(_print_json)
@@ -260,7 +260,7 @@ def _log(metrics, is_printed):
         for take in takers:
             take(record)
 
-    return log if takers else None
+    return log
 
 
 def _repeat(act, stopping):
