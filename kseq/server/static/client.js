@@ -1,7 +1,7 @@
 // What the page asks the server: its models, and predictions.
 
 /** An error with a message for the user. */
-export class ServerError extends Error {
+class ServerError extends Error {
   constructor(message, status = 0) {
     super(message);
     this.status = status;

@@ -36,10 +36,6 @@ class Conversation {
     this.restart();
   }
 
-  has(signature) {
-    return this.target.model.signatures.includes(signature);
-  }
-
   restart() {
     this.abort.abort();
     this.list.removeAttribute("aria-busy");
@@ -90,10 +86,8 @@ class Conversation {
       this.list.removeAttribute("aria-busy");
       if (best.attention) {
         this.explain(best);
-      } else if (this.has("explain")) {
-        const given = { turns };
-        const found = await predict(this.target, "explain", given, signal);
-        this.explain(found);
+      } else if (target.model.signatures.includes("explain")) {
+        this.explain(await predict(target, "explain", { turns }, signal));
       }
     } catch (error) {
       if (signal.aborted) return;

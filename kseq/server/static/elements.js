@@ -24,9 +24,7 @@ export function part(root, name) {
 
 /** Text of a server: in its own direction and of an unknown language. */
 export function foreign(name, text, properties = {}) {
-  const made = element(name, { dir: "auto", ...properties }, text);
-  made.lang = "";
-  return made;
+  return element(name, { dir: "auto", lang: "", ...properties }, text);
 }
 
 const percents = [0, 1].map(

@@ -62,13 +62,13 @@ export function oneSpaced(text) {
 }
 
 /** Shades a word by its weight; `lit` if it is large enough. */
-export function lightWord(word, weight) {
+function lightWord(word, weight) {
   word.style.setProperty("--weight", weight.toFixed(4));
   word.classList.toggle("lit", weight >= LEAST);
 }
 
 /** Says in words which others a word belongs to. */
-export function tell(note, word, others, weights) {
+function tell(note, word, others, weights) {
   const strongest = others
     .map((other, place) => [weights[place], other])
     .filter(([weight]) => weight >= LEAST)

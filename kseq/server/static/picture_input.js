@@ -23,8 +23,7 @@ export const input = {
     const url = URL.createObjectURL(file);
     image.addEventListener("load", () => URL.revokeObjectURL(url));
     image.src = url;
-    const overlay = element("canvas");
-    overlay.setAttribute("aria-hidden", "true");
+    const overlay = element("canvas", { "aria-hidden": "true" });
     const cells = cellsOf(source_tokens);
     cover(overlay, cells, weights);
     const frame = element("div", { className: "picture" }, image, overlay);

@@ -23,11 +23,10 @@ export function addSampling(host, model) {
   };
   return () => {
     if (!at("sample").checked) return ["serving_default", {}];
-    const seed = Math.floor(Math.random() * 2 ** 31);
     const draws = {
       temperature: number("temperature"),
       top_p: number("top-p"),
-      seed,
+      seed: Math.floor(Math.random() * 2 ** 31),
     };
     return ["sample", draws];
   };
