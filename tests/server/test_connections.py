@@ -130,7 +130,8 @@ def request(body=HELLO, headers=b""):
         (b"GET /readyz HTTP/1.1\r\n", b"400"),  # HTTP/1.1 needs a Host
     ],
 )
-def test_probes(one_server, connect, head, status):
+def test_probes(store, one_server, connect, head, status):
+    store.poll()  # otherwise not ready a minute after the last poll
     connection = connect(one_server, head + b"\r\n")
     answer = b"".join(iter(lambda: connection.recv(2**16), b""))
     assert answer[9:12] == status
@@ -150,8 +151,9 @@ def test_probes(one_server, connect, head, status):
         (b"http:///", b"localhost", b"403"),
     ],
 )
-def test_a_target_with_a_host(one_server, connect, target, host, status):
+def test_a_target_with_a_host(store, one_server, connect, target, host, status):
     """As a client sends it that takes the server for a proxy."""
+    store.poll()  # otherwise not ready a minute after the last poll
     head = b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
     connection = connect(one_server, head % (target, host))
     answer = b"".join(iter(lambda: connection.recv(2**16), b""))

@@ -31,7 +31,8 @@ def check(client, service=""):
         "kseq.PredictionService",
     ],
 )
-def test_a_server_that_answers(grpc_client, service):
+def test_a_server_that_answers(store, grpc_client, service):
+    store.poll()  # otherwise not ready a minute after the last poll
     assert check(grpc_client, service) == SERVING
 
 
