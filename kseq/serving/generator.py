@@ -105,7 +105,8 @@ class Generator:
 
     Raises:
         ValueError: if `max_length` is less than 2, `training_length` is
-            negative, a string of `stop` is empty, or `search` is no search.
+            negative, a string of `stop` is empty, `search` is no search, or a
+            model that copies has two vocabularies.
 
     Example:
         >>> lines = ["a rose is a rose", "is a rose"]
@@ -142,6 +143,13 @@ class Generator:
             raise ArgumentError(
                 "search must be a search such as BeamSearch(4). Received: "
                 f"{search=}"
+            )
+        source = getattr(preprocessor, "tokenizer", None)
+        copies = getattr(model, "copy", False)  # ids of the source
+        if copies and not (source and source.shares_vocabulary(tokenizer)):
+            raise ArgumentError(
+                "A model with copy=True needs one vocabulary of source and "
+                "target: one type of --pieces."
             )
         self.model = model
         self.preprocessor = preprocessor

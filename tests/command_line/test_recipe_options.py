@@ -333,6 +333,14 @@ def test_only_pieces_that_can_be_split_are_split():
         )
 
 
+def test_pretraining_needs_one_vocabulary():
+    check_options(TranslationOptions(pretraining_steps=2))
+    with pytest.raises(UserError, match="one type of --pieces"):
+        check_options(
+            TranslationOptions(pretraining_steps=2, pieces=("bpe", "char"))
+        )
+
+
 def test_a_guided_alignment_needs_a_third_column_and_fixed_pieces():
     columns = ("1", "2", "3")
     guided = {"guided_alignment": 0.1}

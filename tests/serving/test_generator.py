@@ -1,8 +1,11 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
+from kseq.data import TextPreprocessor
 from kseq.decoding import (
     BeamSearch,
     Ensemble,
@@ -293,6 +296,13 @@ def test_bad_arguments(tokenizers, wrong):
     [(name, value)] = wrong.items()
     with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
         Generator(None, None, tokenizers[1], **wrong)
+
+
+def test_a_model_that_copies_has_one_vocabulary(tokenizers):
+    source, target = tokenizers
+    model = SimpleNamespace(copy=True)
+    with pytest.raises(ArgumentError, match="one vocabulary of source and"):
+        Generator(model, TextPreprocessor(source), target)
 
 
 def test_no_attention_of_another_answer(generator):

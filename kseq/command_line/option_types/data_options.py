@@ -64,6 +64,12 @@ class TranslationOptions:
                 "--pieces takes one type for source and target together, or "
                 f"two. Received: {' '.join(self.pieces)}"
             )
+        if self.pretraining_steps and len(self.pieces) > 1:
+            raise UserError(
+                "--pretraining-steps needs one vocabulary of source and "
+                "target: one type of --pieces. "
+                f"Received: {' '.join(self.pieces)}"
+            )
         if self.subword_dropout and {*self.pieces} - {"bpe", "unigram"}:
             raise UserError(
                 "--subword-dropout needs --pieces bpe or unigram. "
