@@ -78,11 +78,10 @@ def make_items(
     `likely_lengths` are `max_lengths` by default.
 
     Raises:
-        ValueError: if `prefix` and `max_lengths` have different numbers of
-            rows.
+        ValueError: if `max_lengths` are not one integer for each item, or if
+            `prefix` and `max_lengths` have different numbers of rows.
     """
-    max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
-    max_lengths = tf.cast(max_lengths, INTEGER)
+    max_lengths = _lengths(max_lengths, inputs)
     if likely_lengths is None:
         likely_lengths = max_lengths
     likely_lengths = tf.minimum(tf.cast(likely_lengths, INTEGER), max_lengths)
@@ -183,7 +182,8 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             state["attention"] = coverage = state.pop("coverage")
         with keras.StatelessScope(values):
             tokens = tf.cast(token_ids, tf.int32)
-            logits, state = _logits_and_state(model.decode_step(tokens, state))
+            returned = model.decode_step(tokens, state)
+        logits, state = _logits_and_state(returned, token_ids.shape[0])
         logits = tf.cast(logits, tf.float32)
         state = _changing_state(state)
         if covers:
@@ -280,13 +280,39 @@ def _check_state(method, state):
                 )
 
 
-def _logits_and_state(returned):
-    expected = "decode_step of a model must return logits (R, V) and the state."
+def _lengths(max_lengths, inputs):
+    """The length limits, (B,) int64, one for each row of the inputs."""
+    if not tf.is_tensor(max_lengths):
+        max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+    shape, dtype = max_lengths.shape, max_lengths.dtype
+    leaves = tf.nest.flatten(inputs)
+    shapes = [tf.TensorShape(getattr(leaf, "shape", ())) for leaf in leaves]
+    rows = [each[:1] for each in shapes if each.rank]
+    fits = not rows or any(map(shape.is_compatible_with, rows))
+    is_one_each = shape.rank == 1 and fits
+    if not is_one_each or not dtype.is_integer:
+        raise ArgumentError(
+            "max_lengths must be (B,) int, one limit for each row of the "
+            f"inputs. Received: {dtype.name} {shape}, and inputs "
+            f"{', '.join(map(str, shapes))}"
+        )
+    return tf.cast(max_lengths, INTEGER)
+
+
+def _logits_and_state(returned, num_rows):
+    expected = (
+        "decode_step of a model must return logits (R, V), for R tokens and a "
+        "V that is known, and the state."
+    )
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         raise ArgumentError(f"{expected} Received: {type(returned).__name__}")
     logits, state = returned
-    if len(logits.shape) != 2:
-        raise ArgumentError(f"{expected} Received: logits {logits.shape}")
+    shape = tf.TensorShape(logits.shape)
+    is_known = shape.rank == 2 and shape[-1] is not None
+    if not is_known or not shape[:1].is_compatible_with([num_rows]):
+        raise ArgumentError(
+            f"{expected} Received: logits {shape} for {num_rows} tokens"
+        )
     _check_state("decode_step", state)
     return logits, state
 
