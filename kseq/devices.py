@@ -12,7 +12,6 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.files.json_files import json_object
 from kseq.user_error import UserError
 
 # NVIDIA GPUs compute with bfloat16 from Ampere on.
@@ -259,8 +258,11 @@ def end_unless_chief():
 
 def _configuration():
     text = os.environ.get("TF_CONFIG") or "{}"
-    found = json_object(text)
-    if found is None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
         raise UserError(
             f"TF_CONFIG is not a JSON object. Received: {text!r:.80}"
         )
