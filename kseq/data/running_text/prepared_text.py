@@ -27,7 +27,6 @@ class PreparedText:
         problems: see `TextCorpus`.
 
     Attributes:
-        test: `validation`.
         is_valid: None; see `TextCorpus`.
     """
 
