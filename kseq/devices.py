@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import re
-import sys
 from pathlib import Path
 
 import tensorflow as tf
@@ -245,15 +244,6 @@ def _gather():
         lambda values: strategy.run(on_replica, (values,)),
         reduce_retracing=True,
     )
-
-
-def end_unless_chief():
-    """Ends the process with exit code 0 unless it is the chief.
-
-    Only one machine is needed after training.
-    """
-    if not is_chief():
-        sys.exit(0)
 
 
 def _configuration():

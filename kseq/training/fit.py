@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import math
+import sys
 
 import keras
 
@@ -117,8 +118,8 @@ def fit(
             distribute(rest, model.distribute_strategy),
             initial_epoch=first_epoch,
         )
-    if is_last:
-        devices.end_unless_chief()
+    if is_last and not devices.is_chief():
+        sys.exit(0)
 
 
 def _is_range_test(optimizer):
