@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 from keras.src.trainers.trainer import model_supports_jit
+from keras.src.utils.tracking import no_automatic_dependency_tracking
 
 from kseq.layers.cudnn import needs_cudnn
 from kseq.models.auxiliary_losses import alignment_losses
@@ -262,12 +263,7 @@ class ExactModel(keras.Model):
         self.steps_done = 0
         self.seconds_waiting = 0.0
         self.auto_scale_loss = auto_scale_loss
-        self._progress = {
-            name: keras.metrics.Mean(name=name)
-            for name in ("loss", "accuracy", "tokens", "padding")
-        }
-        self._progress["perplexity"] = _Perplexity(name="perplexity")
-        self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
+        self._create_metrics()
         self.optimizer.build(self.trainable_variables)
         # They are summed before they are clipped: Keras must not sum the sums.
         for each in nested_optimizers(self.optimizer):
@@ -275,11 +271,24 @@ class ExactModel(keras.Model):
         self.step_guard = StepGuard(self.distribute_strategy)
         self._training = self._testing = None  # step functions
 
+    # Keras must not count them among the metrics of a subclass.
+    @no_automatic_dependency_tracking
+    def _create_metrics(self):
+        self._progress = {
+            name: keras.metrics.Mean(name=name)
+            for name in ("loss", "accuracy", "tokens", "padding")
+        }
+        self._progress["perplexity"] = _Perplexity(name="perplexity")
+        self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
+
     @property
     def metrics(self) -> list:
+        own = [
+            each for each in super().metrics if each is not self._loss_tracker
+        ]
         if not self.compiled:
-            return []
-        return [*self._progress.values(), self._gradient_norm]
+            return own
+        return [*self._progress.values(), self._gradient_norm, *own]
 
     def get_compile_config(self) -> dict:
         config = super().get_compile_config()

@@ -184,6 +184,8 @@ class MetricsLog(keras.callbacks.Callback):
         """
         means = {}
         for metric in self.model.metrics:
+            if not isinstance(metric, keras.metrics.Mean):
+                continue  # of a user
             now = _number(metric.total), _number(metric.count)
             total, count = self._before.get(metric.name, (0.0, 0.0))
             if now[1] > count:  # 0 if the losses do not report it

@@ -410,6 +410,43 @@ def test_a_copy_is_trained_as_the_model():
         np.testing.assert_array_equal(found, expected)
 
 
+class _Counting(ExactModel):
+    """Has a metric of its own, as Keras's guide to `train_step` adds one."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.rows = keras.metrics.Sum(name="rows")
+
+    def train_step(self, data):
+        return self.counted(super().train_step(data), data)
+
+    def test_step(self, data):
+        return self.counted(super().test_step(data), data)
+
+    def counted(self, logs, data):
+        self.rows.update_state(tf.ones_like(data[1]))
+        return {**logs, "rows": self.rows.result()}
+
+
+def test_metrics_of_a_subclass_are_reset():
+    inputs = keras.Input((3,))
+    model = _Counting(inputs, keras.layers.Dense(2)(inputs))
+    assert model.metrics == [model.rows]
+    x, y = np.ones((6, 3)), np.ones(6, int)
+    for _ in range(2):
+        model.compile("sgd", run_eagerly=True)
+        names = [metric.name for metric in model.metrics]
+        assert len(names) == len(set(names)) == 7
+        history = model.fit(
+            *(x[:4], y[:4]),
+            batch_size=2,
+            epochs=2,
+            validation_data=(x, y),
+            verbose=0,
+        ).history
+        assert (history["rows"], history["val_rows"]) == ([4, 4], [6, 6])
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

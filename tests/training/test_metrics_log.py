@@ -24,13 +24,18 @@ class Model:
     def __init__(self):
         self.seconds_waiting = 0.0
         self.optimizer = keras.optimizers.SGD(0.25)
-        self.metrics = [
+        self.others = ()  # metrics of a user
+        self.means = [
             keras.metrics.Mean(name=name)
             for name in (
                 *("loss", "perplexity", "accuracy"),
                 *("tokens", "padding", "gradient_norm"),
             )
         ]
+
+    @property
+    def metrics(self):
+        return [*self.means, *self.others]
 
     def train(self, loss, tokens, padding, norm):
         """One step, as `ExactModel` reports it."""
@@ -39,15 +44,16 @@ class Model:
         values = (loss, loss, 1 / loss, tokens, padding, norm)
         weights = (tokens, tokens, tokens, 1, 1, 1)
         for metric, value, weight in zip(
-            self.metrics, values, weights, strict=True
+            self.means, values, weights, strict=True
         ):
             metric.update_state(value, weight)
 
 
-def record(tmp_path, steps, every, epoch_logs=None):
+def record(tmp_path, steps, every, epoch_logs=None, metrics=()):
     run = RunDirectory(tmp_path)
     log = MetricsLog(run, total_steps=len(steps), every=every)
     log.set_model(Model())
+    log.model.others = metrics
     log.set_params({"steps": len(steps)})
     log.on_train_begin()
     log.on_epoch_begin(0)
@@ -130,6 +136,14 @@ def test_each_line_is_about_its_own_steps(tmp_path):
     assert second["tokens_per_second"] > 0
     steps_per_second = second["tokens_per_second"] / 40
     assert second["waiting_for_data"] == pytest.approx(1e-6 * steps_per_second)
+
+
+def test_metrics_that_are_no_means_are_not_in_it(tmp_path):
+    """They have no mean since the last line."""
+    expected = record(tmp_path / "without", STEPS, every=2)
+    metrics = [keras.metrics.Sum(), keras.metrics.AUC()]
+    found = record(tmp_path / "with", STEPS, every=2, metrics=metrics)
+    assert [row.keys() for row in found] == [row.keys() for row in expected]
 
 
 def test_the_memory_of_a_gpu_is_in_each_line(tmp_path, monkeypatch):
