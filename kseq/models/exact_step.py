@@ -224,6 +224,7 @@ def _sums(model, data, label_smoothing, training, loss_outputs):
         model.token_losses(inputs, labels, each, weight, label_smoothing)
         for each in outputs
     ]
+    _check_losses(losses[0])
     losses = _r_drop(model, losses, outputs) if losses[1:] else losses[0]
     loss = tf.cast(losses.loss, tf.float32)
     weight = losses.weight
@@ -250,6 +251,16 @@ def _sums(model, data, label_smoothing, training, loss_outputs):
         if values is not None:
             sums[name] = tf.reduce_sum(tf.cast(values, tf.float32) * weight)
     return sums
+
+
+def _check_losses(losses):
+    """Refuses the mean of a batch: it would count all batches the same."""
+    loss = getattr(losses, "loss", None)
+    if loss is None or tf.TensorShape(loss.shape).rank == 0:
+        raise ValueError(
+            "token_losses must return TokenLosses, with one loss for each "
+            f"token or row. Received: {losses!r}"
+        )
 
 
 def _r_drop(model, losses, outputs):

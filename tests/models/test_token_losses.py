@@ -265,6 +265,19 @@ def test_features_are_counted_by_their_mask():
     assert (report["tokens"], report["padding"]) == (5, 0.375)
 
 
+@pytest.mark.parametrize("losses", [ops.mean, TokenLosses, lambda loss: None])
+def test_a_mean_of_the_batch_is_refused(losses):
+    class Regression(ExactModel):
+        def token_losses(self, inputs, labels, outputs, *_):
+            return losses(ops.mean(ops.square(outputs - labels)))
+
+    inputs = keras.Input((4,))
+    model = Regression(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("sgd", run_eagerly=True)
+    with pytest.raises(ValueError, match="one loss for each token or row"):
+        model.train_on_batch(np.ones((2, 4)), np.ones((2, 1)))
+
+
 def test_without_labels_and_weights():
     class Repeater(ExactModel):
         def token_losses(self, inputs, labels, outputs, *_):
