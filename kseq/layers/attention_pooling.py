@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_mask import check_mask
 from kseq.layers.output_spec import output_spec
 from kseq.ops import masked_softmax, weighted_sum
 from kseq.user_error import check_integers
@@ -70,6 +71,8 @@ class AttentionPooling(keras.layers.Layer):
     ):
         if inputs_mask is None:
             inputs_mask = mask
+        if inputs_mask is not None:
+            check_mask("inputs_mask", inputs_mask, *inputs.shape[:-1])
         energies = ops.squeeze(self.query(self.hidden(inputs)), -1)
         weights = masked_softmax(energies, inputs_mask)  # (..., T)
         output = weighted_sum(ops.expand_dims(weights, -2), inputs)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_mask import check_mask
 from kseq.layers.layer_config import config_of
 from kseq.ops import (
     additive_energies,
@@ -57,27 +58,6 @@ def check_memory(memory, query):
         )
 
 
-def check_mask(memory_mask, batch, length):
-    """Raises ValueError unless a mask is (B, ..., S): (B, 1) would broadcast.
-
-    One of (1, ..., S) is that of all rows.
-
-    Args:
-        memory_mask: tensor or None.
-        batch: int, or anything else if it is not static.
-        length: int, or anything else if it is not static.
-    """
-    if memory_mask is None:
-        return
-    shape = tuple(memory_mask.shape)
-    has_other_batch = shape[0] != 1 and _differ(shape[0], batch)
-    if has_other_batch or _differ(shape[-1], length):
-        raise ValueError(
-            "memory_mask must have a value for each position of the memory, "
-            f"({batch}, {length}). Received: {shape}"
-        )
-
-
 def _differ(first, second):
     """Whether two sizes are static, and not the same."""
     are_static = isinstance(first, int) and isinstance(second, int)
@@ -88,6 +68,7 @@ class _Attention(keras.layers.Layer):
     """Attention whose `energies` of queries and keys read the memory."""
 
     window: int | None = None
+    reads_turns = False  # whether the mask is that of turns, (B, N, W)
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -103,8 +84,9 @@ class _Attention(keras.layers.Layer):
         if not projected_memory:
             check_memory(memory, query)
             projected_memory = self.project_memory(memory)
-        if memory_mask is not None and len(memory_mask.shape) == 2:
-            check_mask(memory_mask, *projected_memory[-1].shape[:2])
+        if memory_mask is not None and not self.reads_turns:
+            shape = projected_memory[-1].shape[:2]
+            check_mask("memory_mask", memory_mask, *shape)
         return projected_memory
 
     def call(

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_mask import check_mask
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
@@ -127,6 +128,7 @@ class GatedConvolution(keras.layers.Layer):
         x = self.dropout_layer(inputs, training=training)
         inputs_mask = mask if inputs_mask is None else inputs_mask
         if inputs_mask is not None:
+            check_mask("inputs_mask", inputs_mask, *inputs.shape[:2])
             x = masked(x, inputs_mask)
 
         time = ops.shape(x)[1]

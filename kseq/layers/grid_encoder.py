@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_mask import check_mask
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.layers.layer_normalization import LayerNormalization
@@ -78,6 +79,7 @@ class GridEncoder(keras.layers.Layer):
         )
 
     def call(self, source, source_mask):
+        check_mask("source_mask", source_mask, *source.shape[:2])
         cells = source.shape[1] or 0
         if cells > self.num_cells:
             raise ValueError(

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_mask import check_mask
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.layers.recurrent_layer import (
@@ -92,6 +93,7 @@ class HierarchicalEncoder(keras.layers.Layer):
         self.turns.build((None, None, self.units))
 
     def call(self, source, source_mask, training: bool | None = None):
+        check_mask("source_mask", source_mask, *source.shape[:3])
         batch, turns, words, size = ops.shape(source)
         x = self.dropout_layer(source, training=training)
         x, *states = self.words(

@@ -6,7 +6,8 @@ import itertools
 import keras
 from keras import ops
 
-from kseq.layers.attention_scores import check_mask, check_memory
+from kseq.layers.attention_scores import check_memory
+from kseq.layers.check_mask import check_mask
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
@@ -268,7 +269,11 @@ class MultiHeadAttention(keras.layers.Layer):
             keys = ops.concatenate([cache["key"], keys], axis=2)
             values = ops.concatenate([cache["value"], values], axis=2)
             cache = {"key": keys, "value": values}
-        check_mask(memory_mask, keys.shape[0], keys.shape[2])
+        is_whole = len(getattr(memory_mask, "shape", ())) == 3
+        if memory_mask is not None:
+            batch, _, time, _ = keys.shape
+            steps = queries.shape[2:3] if is_whole else ()
+            check_mask("memory_mask", memory_mask, batch, *steps, time)
         if self.num_kv_heads:
             shared_by = self.num_heads // self.num_kv_heads
             keys = ops.repeat(keys, shared_by, axis=1)
@@ -276,7 +281,6 @@ class MultiHeadAttention(keras.layers.Layer):
 
         attend = self._in_blocks(queries, keys, causal)
         is_plain = cache is None and not return_weights
-        is_whole = memory_mask is not None and len(memory_mask.shape) == 3
         if attend is not None and is_plain and not is_whole:
             context = attend(
                 *(queries, keys, values),

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_mask import check_mask
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of, copy_of, with_layers
 from kseq.layers.layer_normalization import LayerNormalization
@@ -136,6 +137,7 @@ class PyramidalEncoder(keras.layers.Layer):
         self.norm.build((None, None, self.units))
 
     def call(self, source, source_mask, training: bool | None = None):
+        check_mask("source_mask", source_mask, *source.shape[:2])
         if self.augment:
             source, source_mask = self.augment(
                 source, source_mask, training=training

@@ -3,6 +3,7 @@
 import keras
 
 from kseq.layers.attention_pooling import AttentionPooling
+from kseq.layers.check_mask import check_mask
 from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
@@ -73,6 +74,8 @@ class RecurrentPooling(keras.layers.Layer):
     ):
         if inputs_mask is None:
             inputs_mask = mask
+        if inputs_mask is not None:
+            check_mask("inputs_mask", inputs_mask, *inputs.shape[:2])
         hidden = self.recurrent(inputs, mask=inputs_mask)
         return self.pooling(hidden, inputs_mask, return_weights=return_weights)
 

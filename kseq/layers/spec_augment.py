@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from kseq.layers.check_mask import check_mask
 from kseq.layers.layer_config import config_of
 from kseq.layers.random_numbers import random_uniform
 from kseq.user_error import BELOW_ONE, check_integers, check_number
@@ -84,6 +85,7 @@ class SpecAugment(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, source, source_mask, training: bool | None = None):
+        check_mask("source_mask", source_mask, *source.shape[:2])
         if not training:
             return source, source_mask
         if self.stretch:

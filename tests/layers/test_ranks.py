@@ -14,6 +14,13 @@ SEQUENCES = {
     "learned positions": lambda: layers.LearnedPositionalEmbedding(9),
     "convolution": lambda: layers.GatedConvolution(6, 3),
 }
+SOURCES = {
+    "grid": lambda: layers.GridEncoder(6, num_cells=7),
+    "pyramid": lambda: layers.PyramidalEncoder(6),
+    "augment": layers.SpecAugment,
+    "turns": lambda: layers.HierarchicalEncoder(6),
+}
+MASKS = [(4, 1), (4, 6), (2, 7), (7,), (4, 7, 1), (4, 1, 1, 7)]
 IN_A_GRAPH = [False, True]
 
 
@@ -50,7 +57,7 @@ def test_a_memory_of_fewer_items_is_refused(name):
 
 
 @pytest.mark.parametrize("name", OVER_MEMORY)
-@pytest.mark.parametrize("shape", [(4, 1), (4, 6), (2, 7)])
+@pytest.mark.parametrize("shape", MASKS)
 def test_a_mask_of_other_positions_is_refused(name, shape):
     layer = OVER_MEMORY[name]()
     query, memory = normal(4, 5, 8), normal(4, 7, 8)
@@ -59,10 +66,39 @@ def test_a_mask_of_other_positions_is_refused(name, shape):
     layer(query, memory, memory_mask=np.ones((4, 7), bool))
 
 
-def test_a_mask_of_other_positions_in_self_attention():
+@pytest.mark.parametrize("shape", [(4, 1), (4, 3, 5)])
+def test_a_mask_of_other_positions_in_self_attention(shape):
     layer = layers.MultiHeadAttention(2, 4)
     with pytest.raises(ValueError, match="memory_mask must have a value for"):
-        layer(normal(4, 5, 8), memory_mask=np.ones((4, 1), bool))
+        layer(normal(4, 5, 8), memory_mask=np.ones(shape, bool))
+
+
+@pytest.mark.parametrize("name", OVER_MEMORY)
+def test_a_list_is_no_mask(name):
+    mask = np.ones((4, 7), bool).tolist()
+    with pytest.raises(ValueError, match=r"each position.* Received: list"):
+        OVER_MEMORY[name]()(normal(4, 5, 8), normal(4, 7, 8), memory_mask=mask)
+
+
+@pytest.mark.parametrize("name", ["pooling", "convolution", "recurrent"])
+@pytest.mark.parametrize("shape", MASKS)
+def test_a_mask_of_other_inputs_is_refused(name, shape):
+    """One of (B, 1) would broadcast, and mask nothing."""
+    makers = {**SEQUENCES, "recurrent": lambda: layers.RecurrentPooling(3, 5)}
+    layer, inputs = makers[name](), normal(4, 7, 8)
+    with pytest.raises(ValueError, match="inputs_mask must have a value for"):
+        layer(inputs, inputs_mask=np.ones(shape, bool))
+    layer(inputs, inputs_mask=np.ones((4, 7), bool))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_mask_of_another_source_is_refused(name):
+    turns = (3,) if name == "turns" else ()
+    source, mask = normal(4, *turns, 7, 8), np.ones((4, *turns, 7), bool)
+    for wrong in (None, mask[:2], mask[..., :1], mask[..., None]):
+        with pytest.raises(ValueError, match="source_mask must have a value"):
+            SOURCES[name]()(source, source_mask=wrong)
+    SOURCES[name]()(source, mask)
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
