@@ -228,7 +228,10 @@ class AttentionDecoder(keras.layers.Layer):
             initial_state: as in a call.
         """
         batch, memory_time, memory_dim = ops.shape(memory)
-        state = dict(initial_state or self.recurrent.zeros(batch))
+        if initial_state is None:
+            initial_state = self.recurrent.zeros(batch)
+        self._check_state(initial_state)
+        state = dict(initial_state)
         if self._feeds_back:
             attended = self.units if self.input_feeding else memory_dim
             dtype = self.compute_dtype
@@ -237,6 +240,21 @@ class AttentionDecoder(keras.layers.Layer):
         if self._reads_positions:
             state["position"] = ops.zeros((batch,), dtype=PLACES)
         return state
+
+    def _check_state(self, state):
+        num_cells = self.num_layers if self.cell == "lstm" else 0
+        expected = {"hidden": self.num_layers, "cell": num_cells}
+        parts = {"cell": [], **state} if isinstance(state, dict) else {}
+        counts = {
+            name: len(part) if isinstance(part, list | tuple) else None
+            for name, part in parts.items()
+        }
+        if counts != expected:
+            raise ValueError(
+                'initial_state must be {"hidden": tensors, "cell": tensors}, '
+                f"lists of {self.num_layers} and {num_cells} (B, {self.units}) "
+                f"with cell={self.cell!r}. Received: {state!r:.200}"
+            )
 
     def step(
         self,

@@ -399,3 +399,22 @@ def test_without_attention_there_are_no_weights():
         make("none")(
             np.ones((2, 5, 4)), np.ones((2, 1, 6)), return_weights=True
         )
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_an_initial_state_has_a_list_of_each_part(cell):
+    """The states of `keras.layers.LSTM` are one list; a tensor has rows."""
+    layer, state = make("luong", cell=cell), normal(2, 6)
+    cells = [state] if cell == "lstm" else []
+    fits = {"hidden": [state], "cell": cells}
+    wrong = [
+        [state, state],
+        {**fits, "hidden": state},
+        {"hidden": [state], "cell": [state, state]},
+        {"hidden": [state, state], "cell": cells * 2},
+        {"h": [state]},
+    ]
+    for initial_state in wrong:
+        with pytest.raises(ValueError, match="initial_state must be"):
+            layer(*inputs_of("luong"), initial_state=initial_state)
+    layer(*inputs_of("luong"), initial_state=fits)
