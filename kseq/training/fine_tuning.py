@@ -36,13 +36,16 @@ _ROWS = (
     ("/target_embedding/embeddings", 0, "target"),
     ("/target_embedding/reverse_embeddings", 1, "target"),
     ("embedding/embeddings", 0, "source"),
-    ("/projection/kernel", 1, "target"),
-    ("/projection/bias", 0, "target"),
     ("/logits/bias", 0, "target"),
     ("/ctc_logits/kernel", 1, "target"),
     ("/ctc_logits/bias", 0, "target"),
     ("/classes/kernel", 1, "classes"),
     ("/classes/bias", 0, "classes"),
+)
+# The same, where embeddings are not tied; other projections have no such rows.
+_PROJECTION = (
+    ("/projection/kernel", 1, "target"),
+    ("/projection/bias", 0, "target"),
 )
 # Names of the variables that LoRA adapts.
 _MATRICES = ("kernel", "recurrent_kernel", "direction")
@@ -263,10 +266,12 @@ class FineTuning:
         has_bag = getattr(served.model, "ngrams", 0)
         variables = _learned(served.model.variables, has_bag)
         self._refuse_another_model(served.model, len(values), len(variables))
-        items = self._items(served)
+        items, rows = self._items(served), _ROWS
+        if not getattr(served.model, "tie_embeddings", True):
+            rows += _PROJECTION
         with served.model.distribute_strategy.scope():
             for variable, value in zip(variables, values, strict=True):
-                variable.assign(self._fitted(variable, value, items))
+                variable.assign(self._fitted(variable, value, items, rows))
 
     def _refuse_another_model(self, model, old, new):
         found = self._other.read_model()["class_name"]
@@ -291,9 +296,9 @@ class FineTuning:
                 lists["classes"] = list(old), list(getattr(served, name))
         return lists
 
-    def _fitted(self, variable, value, items):
+    def _fitted(self, variable, value, items, rows):
         value = value.numpy()
-        axis, name = _axis_and_list(variable.path)
+        axis, name = _axis_and_list(variable.path, rows)
         if name in items:
             old, new = items[name]
             if old != new and value.shape[axis] == len(old):
@@ -359,9 +364,9 @@ def _pieces(tokenizer):
     return tokenizer.pieces(tf.range(tokenizer.vocab_size)).numpy().tolist()
 
 
-def _axis_and_list(path):
-    for end, axis, name in _ROWS:
-        if f"/{path}".endswith(end):
+def _axis_and_list(path, rows):
+    for end, axis, name in rows:
+        if f"/{path}" == end or path.endswith(end):
             return axis, name
     return None, None
 

@@ -235,6 +235,25 @@ def test_a_new_tokenizer_keeps_the_pieces_that_both_have(
         np.testing.assert_array_equal(row, expected)
 
 
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_what_has_as_many_columns_as_there_are_pieces(
+    tmp_path, tokenizer, is_tied
+):
+    """A projection to features is kept as it is; one to pieces has theirs."""
+    make = functools.partial(lstm, embedding_dim=290, tie_embeddings=is_tied)
+    old = generator(tokenizer, make(tokenizer))
+    saved(tmp_path / "old", old)
+    run = RunDirectory(tmp_path / "new")
+    start = FineTuning(run, tmp_path / "old", new_tokenizer=True)
+    trained = start.tokenizer(NEW, 290)
+    new = generator(trained, make(trained))
+    start.initialize(new)
+
+    before, after = (each.model.projection.kernel for each in (old, new))
+    assert np.array_equal(before, after) == is_tied
+    np.testing.assert_array_equal(before[:, :260], after[:, :260])
+
+
 def test_labels_that_both_have_are_kept(tmp_path, tokenizer):
     old = classifier(tokenizer, ["good", "bad", "mixed"])
     saved(tmp_path / "old", old)
