@@ -14,6 +14,7 @@ from kseq.files.atomic_write import replace_file
 from kseq.files.json_files import read_json, to_json
 
 PART_SIZE = 2**26  # bytes of files; the same for any number of processes
+_MOST_FILES = 2**10  # of a part: small ones need as long for each as large ones
 
 
 class FeatureJob(NamedTuple):
@@ -63,7 +64,8 @@ def compute_features(
         compute: see `FeatureJob`; can be pickled.
         files: name -> what else is known of the file.
         sizes: bytes of each file.
-        part_size: bytes of files that a process computes together.
+        part_size: bytes of files that a process computes together; at most
+            about a thousand files.
         processes: see `prepare_pairs`.
         beam: see `prepare_pairs`.
         batch: the number of files of a part is a multiple of it.
@@ -74,8 +76,9 @@ def compute_features(
     """
     jobs, bytes_of_jobs = [], []
     for (name, known), size in zip(files.items(), sizes, strict=True):
-        is_full = jobs and not len(jobs[-1].files) % batch
-        if not jobs or (is_full and bytes_of_jobs[-1] >= part_size):
+        count = len(jobs[-1].files) if jobs else 0
+        is_large = count >= _MOST_FILES or sum(bytes_of_jobs[-1:]) >= part_size
+        if not jobs or (is_large and not count % batch):
             part = str(prepared.parts / f"{len(jobs):06}")
             jobs.append(FeatureJob(part, compute, {}))
             bytes_of_jobs.append(0)
