@@ -98,7 +98,7 @@ def classification_scores(labels, predicted, classes):
 
 def _positions(labels, predicted, classes):
     """The positions of true and predicted labels: two lists of int."""
-    if len(labels) != len(predicted) or not labels:
+    if len(labels) != len(predicted) or len(labels) == 0:
         raise ValueError(
             "Expected one predicted label for each label, and at least one. "
             f"Received: {len(labels)} labels, {len(predicted)} predicted"

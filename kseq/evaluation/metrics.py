@@ -138,7 +138,7 @@ def _made(name):
 def _of_sacrebleu(name, outputs, references):
     check_lengths(outputs, references)
     metric, label = _made(name)
-    value = metric.corpus_score(outputs, streams(references)).score
+    value = metric.corpus_score(list(outputs), streams(references)).score
     return score_of_sacrebleu(label, value, metric.get_signature())
 
 

@@ -1,6 +1,7 @@
 """The values of metrics, and what all evaluations do with them."""
 
 import itertools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 _CHUNK = 4096  # answers that are held at once with all that is known of them
@@ -55,8 +56,14 @@ def chunks(inputs, width=1):
 
 
 def check_lengths(outputs, references):
-    """ValueError unless there are as many outputs as references, and some."""
-    if len(outputs) != len(references) or not outputs:
+    """ValueError unless there are as many outputs as references, and some.
+
+    Both must hold str: an equal number of bytes would count as wrong, and a
+    str in place of a list as that many outputs.
+    """
+    for texts in (outputs, references):
+        _check_texts(texts)
+    if len(outputs) != len(references) or len(outputs) == 0:
         raise ValueError(
             "Expected one output for each reference, and at least one. "
             f"Received: {len(outputs)} outputs, {len(references)} references"
@@ -67,6 +74,24 @@ def check_lengths(outputs, references):
             "Expected a reference for each output. Received: none for output "
             f"{several.index([]) + 1}"
         )
+
+
+def _check_texts(texts):
+    is_text = isinstance(texts, str)
+    others = (text for text in _flat(texts) if not isinstance(text, str))
+    for wrong in [texts] if is_text else others:
+        raise ValueError(
+            "Outputs and references must be lists of str. Received: "
+            f"{'' if is_text else 'a list with '}{wrong!r:.60}"
+        )
+
+
+def _flat(texts):
+    for text in texts:
+        if isinstance(text, Iterable) and not isinstance(text, str | bytes):
+            yield from text
+        else:
+            yield text
 
 
 def listed(references):

@@ -1,9 +1,21 @@
 from itertools import zip_longest
 
+import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from kseq.evaluation import accuracy, bleu, chrf, exact_match, macro_f1
+from kseq.evaluation import (
+    accuracy,
+    bleu,
+    cer,
+    chrf,
+    classification_scores,
+    exact_match,
+    macro_f1,
+    rouge_l,
+    span_f1,
+    wer,
+)
 
 ALL = (accuracy, bleu, chrf, exact_match, macro_f1)
 
@@ -73,6 +85,38 @@ def test_one_output_for_each_reference(metric, outputs):
     references = ["a", "b"] if outputs else []
     with pytest.raises(ValueError, match=f"{len(references)} (ref|lab)"):
         metric(outputs, references)
+
+
+TEXTS = (accuracy, bleu, chrf, cer, exact_match, rouge_l, span_f1, wer)
+
+
+@pytest.mark.parametrize("metric", TEXTS)
+@pytest.mark.parametrize(
+    ("outputs", "received"),
+    [
+        ("ab", "'ab'"),
+        ([b"a", b"b"], "a list with b'a'"),
+        (["a", None], "a list with None"),
+        ([1, 2], "a list with 1"),
+    ],
+)
+def test_texts_are_lists_of_str(metric, outputs, received):
+    """Equal bytes counted as wrong, and a str as one output a character."""
+    for pair in ((outputs, outputs), (["a", "b"], outputs)):
+        with pytest.raises(ValueError, match=f"Received: {received}"):
+            metric(*pair)
+
+
+@pytest.mark.parametrize("metric", ALL)
+def test_arrays_of_texts(metric):
+    texts = ["a rose is a rose", "a dog barks at the moon"]
+    assert metric(np.array(texts), np.array(texts)) == metric(texts, texts)
+
+
+def test_arrays_of_labels():
+    labels, predicted = np.array([0, 1, 1]), np.array([0, 1, 0])
+    scores = classification_scores(labels, predicted, [0, 1])
+    assert scores["confusion"].tolist() == [[1, 0], [1, 1]]
 
 
 @pytest.mark.parametrize("metric", [bleu, chrf, exact_match])
