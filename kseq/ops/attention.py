@@ -110,8 +110,16 @@ def attend(energies, values, memory_mask=None):
 
     Returns:
         context (B, T, D), weights (B, T, S).
+
+    Raises:
+        ValueError: if the mask has another rank, which would broadcast.
     """
     if memory_mask is not None:
+        if len(memory_mask.shape) != 2:
+            raise ValueError(
+                "memory_mask must be (B, S). "
+                f"Received: {tuple(memory_mask.shape)}"
+            )
         memory_mask = ops.expand_dims(memory_mask, 1)  # (B, 1, S)
     weights = masked_softmax(energies, memory_mask)
     return weighted_sum(weights, values), weights

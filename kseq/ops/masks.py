@@ -26,7 +26,9 @@ def end_mask(ids):
 
 
 def right_align(ids):
-    """Moves the padding of each row before its tokens. (B, T) -> (B, T) int.
+    """Moves the padding at the end of each row before its tokens.
+
+    (B, T) int -> (B, T) int.
 
     >>> right_align(np.array([[5, 6, 0, 0]])).numpy()
     array([[0, 0, 5, 6]])

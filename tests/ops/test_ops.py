@@ -168,6 +168,14 @@ def test_masked_energies_have_no_influence_however_large():
 # Hypotheses.
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 1, 4), (4,)])
+def test_a_mask_of_another_rank_is_refused(shape):
+    """It would broadcast: the context would have an axis more."""
+    energies, values = normal(2, 3, 4), normal(2, 4, 5)
+    with pytest.raises(ValueError, match=r"memory_mask must be \(B, S\)"):
+        ops.attend(energies, values, np.ones(shape, bool))
+
+
 def test_fold_and_unfold(seed):
     query, memory = normal(2 * 3, 4, 5), normal(2, 7, 5)
     folded = ops.fold_hypotheses(query, memory)
