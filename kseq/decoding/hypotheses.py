@@ -96,8 +96,8 @@ def sequence_scores(
     Args:
         logits: (B, T, V) float, of a model that was fed the answers.
         labels: (B, T) int32, the answers, END included.
-        sample_weight: (B, T) float32, 1 at the tokens of the answers and 0
-            at padding.
+        sample_weight: (B, T), 1 or True at the tokens of the answers and 0 or
+            False at padding.
         length_penalty: float, see `penalized_scores`.
         penalty_offset: float, see `penalized_scores`.
 
@@ -105,10 +105,9 @@ def sequence_scores(
         (B,) float32, the sums of the log-probabilities divided by the length
         penalty.
     """
-    log_probs = tf.reduce_sum(
-        token_log_probs(logits, labels, sample_weight), axis=1
-    )
-    lengths = tf.reduce_sum(sample_weight, axis=1)
+    weights = tf.cast(sample_weight, tf.float32)
+    log_probs = tf.reduce_sum(token_log_probs(logits, labels, weights), axis=1)
+    lengths = tf.reduce_sum(weights, axis=1)
     return penalized_scores(log_probs, lengths, length_penalty, penalty_offset)
 
 

@@ -20,6 +20,15 @@ def test_sum_of_log_probabilities_over_the_penalty():
         np.testing.assert_allclose(score, [expected / penalty], rtol=1e-5)
 
 
+def test_a_mask_is_a_weight():
+    logits, labels = tf.random.normal((2, 3, 4)), tf.ones((2, 3), tf.int32)
+    mask = tf.constant([[True, True, False], [True, False, False]])
+    expected = sequence_scores(logits, labels, tf.cast(mask, tf.float32))
+    for weights in (mask, mask.numpy(), tf.cast(mask, tf.int32)):
+        found = sequence_scores(logits, labels, weights)
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_an_answer_of_nothing():
     zeros = tf.zeros((2, 3))
     score = sequence_scores(zeros[..., None], tf.cast(zeros, tf.int32), zeros)
