@@ -19,6 +19,7 @@ from kseq.data.files.shuffled_batches import count_lengths
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import progress
+from kseq.user_error import ArgumentError
 
 _BLOCK = 1024  # pairs that are tokenized together
 
@@ -129,6 +130,8 @@ def tokenize_pairs(
     """
     if isinstance(corpora, tf.data.Dataset):
         corpora = [corpora]
+    for pairs in corpora:
+        _check_pairs(pairs)
 
     def tokenize(source, target):
         if not is_evaluation:
@@ -156,6 +159,17 @@ def tokenize_pairs(
         *(*map(_joined, sides), tuple(counts), preprocessor),
         target_tokenizer=target_tokenizer,
     )
+
+
+def _check_pairs(pairs):
+    spec = getattr(pairs, "element_spec", None)
+    is_pair = isinstance(spec, tuple) and len(spec) == 2
+    if not is_pair or spec[1].shape.rank not in (0, None):
+        raise ArgumentError(
+            "corpora must be data sets of (source, target), one pair an "
+            "element, such as tf.data.Dataset.from_tensor_slices((sources, "
+            f"targets)). Received: {spec or type(pairs).__name__}"
+        )
 
 
 def are_usable(sources, targets) -> tf.Tensor:

@@ -17,6 +17,7 @@ from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
 from kseq.data.files.text_files import LONGEST_LINE
+from kseq.user_error import ArgumentError
 
 CONTROL_IDS = {"pad_id": PAD, "unk_id": UNK, "bos_id": START, "eos_id": END}
 _SAMPLED_LINES = 1_000_000  # of a larger text, drawn to train the tokenizer
@@ -132,6 +133,13 @@ def report_unknown(model: bytes, lines):
         )
 
 
+def _no_lines(received):
+    return ArgumentError(
+        "lines must be an iterable of str or bytes, such as a list or an open "
+        f"file. Received: {received!r:.60}"
+    )
+
+
 class _Text:
     """Lines as SentencePiece expects them, and whether there were any.
 
@@ -158,9 +166,13 @@ class _Text:
             raise
 
     def _usable_parts(self) -> Iterator[str]:
+        if isinstance(self.lines, str | bytes):  # each character a line
+            raise _no_lines(self.lines)
         for line in self.lines:
             if isinstance(line, str):
                 line = line.encode(errors="replace")
+            if not isinstance(line, bytes):
+                raise _no_lines(line)
             line = line.replace(b"\r", b"")
             line = line if self.verbatim else line.strip()
             if not line or (not self.verbatim and is_blank(line)):

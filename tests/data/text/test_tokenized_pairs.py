@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data import TextPreprocessor, tokenize_pairs, training_batches
+from kseq.user_error import ArgumentError
 
 # Of two blocks.
 LINES = [f"{number} " + "ab " * (number % 23) for number in range(1100)]
@@ -70,6 +71,19 @@ def test_ids_are_those_of_the_tokenizer(tokenizer):
     for side in (pairs.source, pairs.target):
         assert side.gather(range(1100)).to_list() == expected.to_list()
     assert pairs.counts == (1100,)
+
+
+def test_corpora_are_data_sets_of_pairs(tokenizer):
+    texts = ["a", "b"]
+    made = tf.data.Dataset.from_tensor_slices
+    for corpora, received in [
+        ((texts, texts), "list"),
+        (made({"source": texts, "target": texts}), "'source'"),
+        (made((texts, texts, texts)), r"\(TensorSpec"),
+        (made((texts, texts)).batch(2), r"\(None,\)"),
+    ]:
+        with pytest.raises(ArgumentError, match=f"Received: .*{received}"):
+            tokenize_pairs(corpora, TextPreprocessor(tokenizer), tokenizer)
 
 
 def test_corpora_are_one_after_the_other(tokenizer):

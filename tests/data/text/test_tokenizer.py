@@ -14,6 +14,7 @@ from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data import DataError, Tokenizer
 from kseq.data.text import tokenizer as tokenizer_module
 from kseq.data.text import tokenizer_training
+from kseq.user_error import ArgumentError
 
 LINES = [
     "the cat sat on the mat and the dog lay on the log",
@@ -303,6 +304,19 @@ def test_noncharacters_with_a_meaning_are_the_replacement_character(tokenizer):
 @pytest.mark.parametrize("lines", [[], ["", " \r\n"], ["\u3000", "\u200b"]])
 def test_an_empty_corpus_is_named(lines):
     with pytest.raises(DataError, match="no text to train"):
+        Tokenizer.train(lines, 300)
+
+
+@pytest.mark.parametrize(
+    ("lines", "received"),
+    [
+        ("a rose.txt", "'a rose.txt'"),
+        (["a rose", None], "None"),
+        ([["a", "rose"]], r"\['a', 'rose'\]"),
+    ],
+)
+def test_one_text_is_no_iterable_of_lines(lines, received):
+    with pytest.raises(ArgumentError, match=f"iterable.* Received: {received}"):
         Tokenizer.train(lines, 300)
 
 
