@@ -4,7 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.labelled_batches import class_numbers, class_weights
+from kseq.data.files.labelled_batches import (
+    check_counts,
+    class_numbers,
+    class_weights,
+)
 from kseq.data.files.ragged_array import RaggedArray, as_tensor
 from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
@@ -39,6 +43,10 @@ def document_batches(
         Data set of `({"source_ids"}, labels, sample_weight)`, int32
         (B, L, W) and (B,), and float32 (B,).
 
+    Raises:
+        ArgumentError: if there is not one label for each document, or a label
+            is none of the classes.
+
     Example:
     >>> ids = tf.ragged.constant([[[4, 5, 6, 4], [5, 6]], [[5, 7], [8]]])
     >>> batches = document_batches(
@@ -49,7 +57,8 @@ def document_batches(
     TensorShape([2, 2, 4])
     """
     ids = RaggedArray.of(ids)
-    if not isinstance(labels, np.ndarray):
+    check_counts(labels, ids)
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu":
         labels = class_numbers(labels, classes)
     weights = class_weights(labels, len(classes), balanced)
     numbers = as_tensor(labels)

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
 from kseq.data.files.stored_features import StoredFeatures
+from kseq.user_error import ArgumentError
 
 
 def labelled_batches(
@@ -37,6 +38,10 @@ def labelled_batches(
         Data set of `({"source", "source_mask"}, labels, sample_weight)`,
         float32 (B, S, F) and bool (B, S), int32 (B,), and float32 (B,).
 
+    Raises:
+        ArgumentError: if there is not one label for each number, or a label is
+            none of the classes.
+
     Example:
     >>> from kseq.data import FramePreprocessor, StoredFeatures
     >>> frames = np.random.default_rng(0).normal(size=(5, 3))
@@ -51,6 +56,7 @@ def labelled_batches(
     >>> inputs["source"].shape[-1], labels.shape, weights.numpy()
     (3, TensorShape([1]), array([1.], dtype=float32))
     """
+    check_counts(labels, numbers)
     places = tf.constant(numbers)
     targets = class_numbers(labels, classes)
     weights = class_weights(targets, len(classes), balanced)
@@ -72,9 +78,27 @@ def labelled_batches(
 
 
 def class_numbers(labels: Iterable[str], classes: Sequence[str]) -> np.ndarray:
-    """(N,) int32, the class of each label."""
+    """(N,) int32, the class of each label.
+
+    Raises:
+        ArgumentError: if a label is none of the classes.
+    """
     numbers = {label: number for number, label in enumerate(classes)}
-    return np.array([numbers[label] for label in labels], np.int32)
+    try:
+        return np.array([numbers[label] for label in labels], np.int32)
+    except KeyError as error:
+        raise ArgumentError(
+            f"labels must be among the classes. Received: {error.args[0]!r}"
+        ) from None
+
+
+def check_counts(labels, examples):
+    """ArgumentError unless there is one label for each example."""
+    if len(labels) != len(examples):
+        raise ArgumentError(
+            "Expected one label for each example. Received: "
+            f"{len(labels)} labels, {len(examples)} examples"
+        )
 
 
 def class_weights(labels: np.ndarray, count: int, balanced: bool) -> tf.Tensor:

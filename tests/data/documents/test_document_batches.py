@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from kseq.data import DocumentPreprocessor, document_batches
 from kseq.data.documents.dispatch_reports import dispatch_reports
+from kseq.user_error import ArgumentError
 
 LABELS = ("ambulance", "fire", "flood", "police")
 
@@ -152,3 +153,36 @@ def test_position_can_be_saved(usual, again, tmp_path):
     tf.train.Checkpoint(iterator=other).read(path).assert_consumed()
     for ids in expected:
         np.testing.assert_array_equal(next(other)[0]["source_ids"], ids)
+
+
+IDS = [[[4, 5, 6], [5]], [[5, 7]], [[9]]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["yes", "no"], "2 labels, 3 examples"),
+        (np.array([1, 0]), "2 labels, 3 examples"),
+        (["yes", "no", "no", "no"], "4 labels, 3 examples"),
+        (["yes", "no", "maybe"], "among the classes. Received: 'maybe'"),
+    ],
+)
+def test_each_document_has_one_known_label(labels, message):
+    """Of fewer labels than documents the rest was left out."""
+    with pytest.raises(ArgumentError, match=message):
+        document_batches(
+            tf.ragged.constant(IDS),
+            labels,
+            ("no", "yes"),
+            batch_pieces=64,
+            seed=1,
+        )
+
+
+def test_labels_may_be_an_array_of_texts():
+    ids, classes = tf.ragged.constant(IDS), ("no", "yes")
+    options = {"batch_pieces": 64, "seed": 1}
+    for labels in (["yes", "no", "no"], np.array(["yes", "no", "no"])):
+        batches = document_batches(ids, labels, classes, **options)
+        [(_, found, _)] = some(batches, 1)
+        assert sorted(found) == [0, 0, 1]

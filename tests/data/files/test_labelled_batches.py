@@ -1,8 +1,10 @@
 import itertools
 
 import numpy as np
+import pytest
 
 from kseq.data import FramePreprocessor, StoredFeatures, labelled_batches
+from kseq.user_error import ArgumentError
 
 LENGTHS = [3, 9, 4, 1, 8, 2, 9]
 LABELS = ["yes", "no", "yes", "yes", "no", "yes", "yes"]
@@ -56,3 +58,12 @@ def test_balanced_labels_have_the_same_sum_of_weights():
     for _, labels, weights in batches_of(numbers, 10, balanced=True):
         of_label.update(zip(labels.numpy(), weights.numpy(), strict=True))
     assert of_label[0] * LABELS.count("no") == of_label[1] * LABELS.count("yes")
+
+
+def test_each_number_has_one_label():
+    with pytest.raises(ArgumentError, match="2 labels, 3 examples"):
+        labelled_batches(
+            *(stored(), [0, 1, 2], ["yes", "no"], ("no", "yes")),
+            batch_tokens=12,
+            seed=1,
+        )
