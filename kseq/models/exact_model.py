@@ -129,6 +129,14 @@ class ExactModel(keras.Model):
         options = {"with_attention": True} if self.is_guided(inputs) else {}
         return self(inputs, training=training, **options)
 
+    @property
+    def _num_labels(self) -> int | None:
+        """How many labels there are, if the loss is the cross-entropy."""
+        is_own = type(self).token_losses is not ExactModel.token_losses
+        if is_own or len(self.outputs) != 1:
+            return None
+        return self.outputs[0].shape[-1]
+
     def is_guided(self, inputs) -> bool:
         """Whether the loss of a batch has a part of `guided_alignment`."""
         return self.guided_alignment > 0 and "alignment" in inputs

@@ -130,7 +130,7 @@ def id_limits(model):
 
     Args:
         model: has some of the attributes `source_vocab_size`, `vocab_size`,
-            `target_vocab_size`, `num_classes` and `num_tags`.
+            `target_vocab_size`, `num_classes`, `num_tags` and `_num_labels`.
 
     Returns:
         A dict of those of `source_ids`, `target_ids` and `labels` that are
@@ -139,7 +139,12 @@ def id_limits(model):
     attributes = {
         "source_ids": ("source_vocab_size", "vocab_size"),
         "target_ids": ("target_vocab_size", "source_vocab_size", "vocab_size"),
-        "labels": ("num_classes", "num_tags", "target_vocab_size"),
+        "labels": (
+            "num_classes",
+            "num_tags",
+            "target_vocab_size",
+            "_num_labels",
+        ),
     }
     limits = {}
     for ids, names in attributes.items():

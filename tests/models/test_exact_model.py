@@ -532,6 +532,17 @@ def test_labels_of_another_shape_are_refused():
         model.test_on_batch(inputs, labels, weights[:, 0])
 
 
+@pytest.mark.parametrize("label", [-100, VOCAB])
+def test_labels_beyond_the_logits_are_refused(label):
+    """Also where their weight is 0, as that of -100 in other toolkits."""
+    model = tiny_model()
+    model.compile("sgd", run_eagerly=True)
+    [(inputs, labels, weight)] = batches([4])
+    labels = np.where(weight > 0, labels, label)
+    with pytest.raises(ValueError, match=f"Received: labels with {label}"):
+        model.fit(inputs, labels, sample_weight=weight, verbose=0)
+
+
 def test_class_weights_are_for_one_label_a_row():
     """Keras makes one weight of the labels of a row."""
     model = tiny_model()
