@@ -163,7 +163,7 @@ def test_output_that_cannot_be_written(command, code, lines):
         ("train transformer --averaged 0", "expected an integer from 1"),
         ("train transformer --averaged=-1", "expected an integer from 1"),
         ("train transformer --heads 3", "expected a multiple of --heads 3"),
-        ("train classify --columns a", "--columns: expected 2 arguments"),
+        ("train tag_words --columns a", "--columns: expected 2 arguments"),
         ("train lstm --vocab-size 2000000000", "from 1 to 1000000"),
         ("check", "the following arguments are required: FILE"),
         ("predict", "the following arguments are required: PATH\n"),

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -117,6 +117,13 @@ class ClassifierPredictor:
         if first and isinstance(first[0], Attention):
             return page_of_attentions(items, self.source)
         return document_page(items)
+
+    def scores(self, inputs: list[Any], targets: list[str]) -> NoReturn:
+        """Refused: it is for generators."""
+        raise UserError(
+            "score is for models that generate text; for labels use predict "
+            "--scores."
+        )
 
     def answers(
         self,

@@ -271,7 +271,7 @@ def test_documents(call, refused):
     assert "Prepared documents: ids.offsets, ids.rows" in output
     for words, message in (
         (["b.tsv"], "--documents takes one --train FILE"),
-        (["--columns", "a"], "--columns takes 2 columns here"),
+        (["--columns", "a"], "--columns takes 2 columns, or 3 here"),
         (["--pieces", "char"], "leave out --pieces"),
         (["--text"], "--documents and --text are mutually exclusive"),
         ([], "different options: vocab_size was 290, now 16000"),
