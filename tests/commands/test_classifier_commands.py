@@ -158,6 +158,20 @@ def test_evaluation_prints_accuracy_and_f1(
     ]
 
 
+def test_pairs_are_evaluated(run, documents, call, tmp_path):
+    rows = zip(documents.labels, documents.texts, strict=True)
+    table, lists_file = tmp_path / "pairs.tsv", tmp_path / "lists.jsonl"
+    table.write_text("".join(f"{a}\t{b}\tSo?\n" for a, b in rows))
+    records = [
+        json.dumps({"label": label, "sentences": [text, "So?"]})
+        for label, text in zip(documents.labels, documents.texts, strict=True)
+    ]
+    lists_file.write_text("\n".join(records))
+    pairs, _ = call("evaluate", run, table, "--columns", "1", "2", "3")
+    lists, _ = call("evaluate", run, lists_file)
+    assert pairs == lists
+
+
 def test_inspecting(run, export, capfd):
     assert cli.main(["inspect", str(run)]) == 0
     facts = capfd.readouterr().out
