@@ -23,7 +23,7 @@ class Config(
 
     train: str | None = None  # file or prepared folder; default: reports
     validation: str | None = None  # default: held out of --train
-    columns: tuple[str, ...] = ("label", "text")  # or of two texts
+    columns: tuple[str, ...] = ("label", "text")  # of label and texts
     run: options.RunPath = "runs/classifier"
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
     vocab_size: options.VocabSize = 16_000  # maximum number of pieces

@@ -227,7 +227,7 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
         DataError: a file is broken or does not have the columns.
     """
     columns = different_columns(
-        columns, "the label's and one or two texts'", more=True
+        columns, "the label's and one or two texts'", most=3
     )
     if is_text_folder(pattern):
         yield from _folder_rows(pattern, columns, counts)

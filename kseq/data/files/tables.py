@@ -133,17 +133,17 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
 
 
 def different_columns(
-    columns: tuple[str, ...], whose: str, more: bool = False
+    columns: tuple[str, ...], whose: str, most: int = 2
 ) -> tuple[str, ...]:
     """Columns, names or numbers; `whose` is for the message.
 
     Raises:
-        DataError: they are not two, or three if `more`, or two are equal.
+        DataError: they are not two, or up to `most`, or two are equal.
     """
     columns = tuple(columns)
     is_right = all(columns) and len({*columns}) == len(columns)
-    if not (is_right and 2 <= len(columns) <= 2 + more):
-        numbers = "two or three" if more else "two"
+    if not (is_right and 2 <= len(columns) <= most):
+        numbers = "two" if most == 2 else f"two to {most}"
         raise DataError(
             f"columns takes {numbers} different names or numbers, {whose}. "
             f"Received: {columns!r}"

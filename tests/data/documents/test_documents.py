@@ -391,7 +391,7 @@ def test_columns_have_numbers(write):
     [(), ("a",), ("", "a"), ("a", "a"), ("a", "b", "a"), tuple("abcd")],
 )
 def test_columns_are_two_or_three(write, columns):
-    with pytest.raises(DataError, match="columns takes two or three different"):
+    with pytest.raises(DataError, match="columns takes two to 3 different"):
         read_documents(write("a.tsv", b"a\tb\n"), columns)
 
 
