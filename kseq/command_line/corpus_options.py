@@ -22,7 +22,7 @@ def add_check(command):
     _add_validation(command, default=(), of="FILES")
     _add_columns(
         command,
-        "columns of source, target and optional alignment, of label and text, "
+        "columns of source, target and optional alignment, of label and texts, "
         "of words and tags, or of text",
     )
     _add_kinds(command)
@@ -94,7 +94,7 @@ def add_prepare(command):
     _add_validation(command, default=None, of="the files of --train")
     _add_columns(
         command,
-        "columns of source, target and optional alignment, of label and text, "
+        "columns of source, target and optional alignment, of label and texts, "
         "of words and tags, of recording and transcript, or of text",
     )
     command.add_argument(
