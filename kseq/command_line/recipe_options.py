@@ -32,7 +32,11 @@ from kseq.command_line.option_types import (
     without_none,
 )
 from kseq.data.files.corpora import refuse_prepared
-from kseq.data.files.prepared_folder import MODELS, prepared_folder
+from kseq.data.files.prepared_folder import (
+    MODELS,
+    PreparedFolder,
+    prepared_folder,
+)
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.url_files import is_url, refuse_folder_urls
 from kseq.data.running_text.text_documents import check_column
@@ -40,9 +44,11 @@ from kseq.files import version_0_1
 from kseq.files.json_files import read_json
 from kseq.files.model_path import is_run, run_path
 from kseq.sources.first_rows import read_first_rows
+from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
 _OF_TOKENIZERS = ("vocab_size", "pieces", "tokens")
+_OF_ONE_VOCABULARY = ("pretraining_steps", "copy", "share_embeddings")
 # How files are read; a prepared folder has been made with them.
 _OF_FILES = (
     *("validation", "columns", "column", "features", "images", "audio"),
@@ -140,7 +146,7 @@ def _check_files(given, config, corpus):
     splits = [_tuple(given.get(name)) for name in ("train", "validation")]
     folder = prepared_folder(splits[0])
     if folder:
-        _refuse_tokenizer_options(folder, given)
+        _refuse_tokenizer_options(folder, given, config)
     if corpus:
         _refuse_options_of_files(folder, given, config)
         _refuse_missing(given, config)
@@ -153,11 +159,19 @@ def _check_files(given, config, corpus):
             matching_files(path)
 
 
-def _refuse_tokenizer_options(folder, given):
-    """DataError for options of a tokenizer that a prepared folder has."""
-    if any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
+def _refuse_tokenizer_options(folder, given, config):
+    """UserError for options that do not fit the tokenizers of a folder."""
+    files = PreparedFolder(folder).record()["files"]
+    hashes = {files[name]["sha256"] for name in MODELS if name in files}
+    if hashes:
         named = [name for name in _OF_TOKENIZERS if name in given]
         refuse_prepared(**{option(name): True for name in named})
+    if len(hashes) > 1 and not _resumes(config):
+        for name in filter(given.get, _OF_ONE_VOCABULARY):
+            raise UserError(
+                f"{option(name)} needs one vocabulary of source and target; "
+                f"{escaped_line(folder)} has two."
+            )
 
 
 def _refuse_options_of_files(folder, given, config):

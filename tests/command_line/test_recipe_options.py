@@ -27,6 +27,7 @@ from kseq.command_line.option_types import (
 )
 from kseq.command_line.recipe_options import read_options
 from kseq.data import PairTokenizers, prepare_pairs
+from kseq.data.files.prepared_folder import FORMAT
 from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
 from tests.recipes import load_recipe
@@ -67,11 +68,19 @@ def read(*words):
 
 
 def test_a_prepared_folder_has_its_tokenizer(here):
+    def prepare(**models):
+        files = {}
+        for name, content in models.items():
+            Path(f"out/{name}.model").write_text(content)
+            files[f"{name}.model"] = {"bytes": 1, "sha256": content}
+        record = {"format": FORMAT, "files": files}
+        Path("out/prepared.json").write_text(json.dumps(record))
+
     Path("out").mkdir()
-    Path("out/prepared.json").touch()
+    prepare()
     words = ["--train", "out", "--vocab-size", "400"]
     assert read(*words).vocab_size == 400  # of transcripts, for example
-    Path("out/source.model").touch()
+    prepare(source="a", target="b")
     with pytest.raises(UserError, match="--vocab-size is part of a prepared"):
         read(*words)
     assert read(*words[:2]).train == ("out",)

@@ -71,6 +71,19 @@ def test_the_built_in_dates_support_fewer_pieces(call, monkeypatch):
     assert ": 290 pieces" in given[1]
 
 
+def test_options_that_need_one_vocabulary(call):
+    arguments = ["prepare", "out", "--train", "a.tsv", "--vocab-size", "290"]
+    call(*arguments, "--pieces", "bpe", "char")
+    for words in (
+        ["transformer", "--pretraining-steps", "9"],
+        ["transformer", "--share-embeddings"],
+        ["lstm", "--copy"],
+    ):
+        _, notes = call("train", *words, "--train", "out", code=2)
+        assert f"{words[1]} needs one vocabulary of source and" in notes
+        assert not Path("runs").exists()
+
+
 def test_old_data_stay_until_others_are_complete(call, monkeypatch):
     """What is finished of these stays, too."""
     arguments = ["prepare", "out", "--vocab-size", "290", "--train"]
