@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.layers.check_mask import check_mask
+from kseq.layers.check_mask import check_mask, may_be_equal
 from kseq.layers.layer_config import config_of
 from kseq.ops import (
     additive_energies,
@@ -51,17 +51,11 @@ def check_memory(memory, query):
     if shape is None or len(shape) != 3:
         received = None if shape is None else f"shape {tuple(shape)}"
         raise ValueError(f"memory must be (B, S, M). Received: {received}")
-    if _differ(query.shape[0], shape[0]):
+    if not may_be_equal(query.shape[0], shape[0]):
         raise ValueError(
             "query (B, T, D) and memory (B, S, M) must have the same batch. "
             f"Received: {tuple(query.shape)} and {tuple(shape)}"
         )
-
-
-def _differ(first, second):
-    """Whether two sizes are static, and not the same."""
-    are_static = isinstance(first, int) and isinstance(second, int)
-    return are_static and first != second
 
 
 class _Attention(keras.layers.Layer):

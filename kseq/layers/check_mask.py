@@ -14,8 +14,10 @@ def check_mask(name, mask, *shape):
     given = getattr(mask, "shape", None)
     if given is not None and len(given) == len(shape):
         *leading, last = zip(given, shape, strict=True)
-        has_rows = all(one == 1 or _fit(one, size) for one, size in leading)
-        if has_rows and _fit(*last):
+        has_rows = all(
+            one == 1 or may_be_equal(one, size) for one, size in leading
+        )
+        if has_rows and may_be_equal(*last):
             return
     received = type(mask).__name__ if given is None else tuple(given)
     raise ValueError(
@@ -24,7 +26,7 @@ def check_mask(name, mask, *shape):
     )
 
 
-def _fit(first, second):
+def may_be_equal(first, second):
     """Whether two sizes are the same, or one of them is not static."""
     are_static = isinstance(first, int) and isinstance(second, int)
     return not are_static or first == second

@@ -45,7 +45,10 @@ class Attention(NamedTuple):
             for name in names
         )
         # Between the turns of a dialogue there is padding, too.
-        columns, rows = (np.flatnonzero(row[name]) for name in names)
+        columns, rows = (
+            np.flatnonzero([bool(token) for token in row[name]])
+            for name in names
+        )
         weights = row["attention"][np.ix_(rows, columns)]
         return cls(source, target, weights, bool(row.get("truncated", False)))
 
