@@ -75,6 +75,7 @@ def read_in_parts(rows: tf.data.Dataset, read: Callable) -> tf.data.Dataset:
 
     batches = batches_of(rows)
     batches.parts = parts
+    batches.kept = []
     return batches
 
 
@@ -117,6 +118,18 @@ def distribute(batches: tf.data.Dataset, strategy):
         endless = tf.data.experimental.assert_cardinality(
             tf.data.INFINITE_CARDINALITY
         )
-        return batches.parts(context).apply(endless)
+        part = batches.parts(context).apply(endless)
+        part.with_options = keep(part.with_options)
+        return part
+
+    # TensorFlow's iterator over devices adds options to its data set, and frees
+    # the result before the thread that reads it has stopped: if nothing else
+    # kept the result, the process would crash.
+    def keep(with_options):
+        def kept(options):
+            batches.kept.append(with_options(options))
+            return batches.kept[-1]
+
+        return kept
 
     return strategy.distribute_datasets_from_function(parts)
