@@ -24,6 +24,7 @@ def trace_faster():
     """Replaces functions of TensorFlow in this process."""
     # The stack of an operation: 80 frames under pytest.
     stack = tf_stack.extract_stack()
+    len(stack)  # looks its frames up: where functions are placed, it may crash
     tf_stack.extract_stack = lambda stacklevel=1: stack
 
     # Two fifths of the operations of a graph are constants, and most of them
