@@ -66,8 +66,16 @@ def record(tmp_path, steps, every, epoch_logs=None, metrics=()):
 
 
 def events(path, part):
-    """What TensorBoard's classic loader reads."""
-    events = EventAccumulator(str(path / "tensorboard" / part))
+    """What TensorBoard's classic loader reads, in the order of writing.
+
+    It sorts files by name: of two that a process has written in one second,
+    its tenth comes before its ninth.
+    """
+    folder = path / "tensorboard" / part
+    for file in [*folder.iterdir()]:
+        start, number, version = file.name.rsplit(".", 2)
+        file.rename(folder / f"{start}.{number:0>6}.{version}")
+    events = EventAccumulator(str(folder))
     events.Reload()
     return events
 

@@ -6,9 +6,6 @@ import signal
 import keras
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.plugin_event_accumulator import (
-    EventAccumulator,
-)
 
 from kseq import training
 from kseq.data.files.stream_positions import numbered_batches
@@ -18,6 +15,7 @@ from kseq.runs.checkpoint_files import numbered, read_newest
 from tests.slow import slow
 from tests.training.test_checkpoints import steps
 from tests.training.test_compile_shapes import batch, make_model
+from tests.training.test_metrics_log import events
 from tests.training.tiny_training import Config
 
 PER_EPOCH = 3
@@ -123,9 +121,8 @@ def test_a_validation_that_is_repeated_is_recorded_once(tmp_path, monkeypatch):
     run = RunDirectory(tmp_path)
     rows = filter(is_validation, recorded_metrics(run.metrics))
     assert [row["step"] for row in rows] == [PER_EPOCH, 2 * PER_EPOCH]
-    events = EventAccumulator(str(run.tensorboard / "validation"))
-    events.Reload()
-    shown = [event.step for event in events.Tensors("score")]
+    scores = events(tmp_path, "validation").Tensors("score")
+    shown = [event.step for event in scores]
     assert shown == [PER_EPOCH, 2 * PER_EPOCH]
 
 
