@@ -47,7 +47,7 @@ SMALL = {
     ],
     "write_text": [
         *("--layers=1", "--model-dim=16", "--ffn-dim=16", "--heads=2"),
-        *("--length=32", "--batch-size=8", "--written=8"),
+        *("--length=64", "--batch-size=32", "--written=8"),
     ],
     "learn_algorithms": [
         *("--units=8", "--slots=8", "--slot-dim=4", "--examples=8")
