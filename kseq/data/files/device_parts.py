@@ -119,17 +119,16 @@ def distribute(batches: tf.data.Dataset, strategy):
             tf.data.INFINITE_CARDINALITY
         )
         part = batches.parts(context).apply(endless)
-        part.with_options = keep(part.with_options)
-        return part
+        with_options = part.with_options
 
-    # TensorFlow's iterator over devices adds options to its data set, and frees
-    # the result before the thread that reads it has stopped: if nothing else
-    # kept the result, the process would crash.
-    def keep(with_options):
-        def kept(options):
+        # TensorFlow's iterator over devices adds options to its data set, and
+        # frees the result before the thread that reads it has stopped: if
+        # nothing else kept the result, the process would crash.
+        def kept_with_options(options):
             batches.kept.append(with_options(options))
             return batches.kept[-1]
 
-        return kept
+        part.with_options = kept_with_options
+        return part
 
     return strategy.distribute_datasets_from_function(parts)
