@@ -18,7 +18,7 @@ class Config(
     options.PictureOptions,
     options.PairOptions,
     options.RecurrentDecoderOptions,
-    options.LossOptions,
+    options.GenerationLossOptions,
 ):
     """Trains and exports a decoder that attends to the cells of a picture."""
 

@@ -15,7 +15,7 @@ from kseq.command_line import option_types as options
 class Config(
     options.TranslationOptions,
     options.FineTuningOptions,
-    options.LossOptions,
+    options.GenerationLossOptions,
 ):
     """Trains a convolutional model on pairs of sentences and exports it."""
 

@@ -16,7 +16,7 @@ class Config(
     options.TranslationOptions,
     options.FineTuningOptions,
     options.RecurrentOptions,
-    options.LossOptions,
+    options.GenerationLossOptions,
 ):
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 

@@ -17,7 +17,7 @@ class Config(
     options.TranslationOptions,
     options.FineTuningOptions,
     options.TransformerOptions,
-    options.LossOptions,
+    options.GenerationLossOptions,
 ):
     """Trains a Transformer on pairs of sentences and exports it."""
 

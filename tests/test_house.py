@@ -32,8 +32,9 @@ ARROWS = {
         ("control_tokens", "ops", "user_error"),
         ("keras", "tensorflow"),
     ),
+    "decoding": (("control_tokens", "user_error"), ("keras", "tensorflow")),
     "models": (
-        ("devices", "layers", "ops", "user_error"),
+        ("decoding", "devices", "layers", "ops", "user_error"),
         ("keras", "tensorflow"),
     ),
     "data": (
@@ -60,7 +61,6 @@ ARROWS = {
             "zstandard",
         ),
     ),
-    "decoding": (("control_tokens", "user_error"), ("keras", "tensorflow")),
     "pictures": (("terminal",), ("PIL", "matplotlib", "numpy")),
     "sources": (
         ("data", "files", "terminal", "user_error"),
@@ -228,6 +228,7 @@ TENSORFLOW_IN = {
         "cross_entropy",
         "exact_step",
         "in_batch_losses",
+        "minimum_risk",
         "optimizer_update",
         "scheduled_sampling",
         "step_function",

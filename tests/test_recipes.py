@@ -486,7 +486,7 @@ def test_attention_finds_the_planted_evidence(
         ),
         ("caption_images", {"decoder": "transformer"}),
         ("caption_images", {"attention": "dot", "cell": "gru"}),
-        ("caption_images", {"context_gate": True}),
+        ("caption_images", {"context_gate": True, "minimum_risk": 0.5}),
         ("caption_images", {"sampling_schedule": "inverse_sigmoid"}),
         (
             "caption_images",
@@ -553,6 +553,8 @@ def test_attention_finds_the_planted_evidence(
                 "schedule": "constant",
                 "ema": 0.9,
                 "r_drop": 2.0,
+                "minimum_risk": 0.5,
+                "risk_samples": 2,
                 "piece_dropout": 0.1,
                 "subword_dropout": 0.1,
                 "pretraining_steps": 2,

@@ -16,6 +16,7 @@ from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
     DialogueOptions,
     FineTuningOptions,
+    GenerationLossOptions,
     LossOptions,
     OptimizerOptions,
     PictureOptions,
@@ -63,7 +64,7 @@ _OF_ONE_RUN = frozenset(
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps", "track"),
         *("optimizer", "schedule", "weight_decay", "freeze", "lora"),
-        *("learning_rate", "warmup_steps"),
+        *("learning_rate", "warmup_steps", "minimum_risk", "risk_samples"),
         "dtype",  # depends on the machine
     )
 )
@@ -81,6 +82,7 @@ _GROUPS = {
     FineTuningOptions: "options of training",
     WordVectorOptions: "options of training",
     LossOptions: "options of training",
+    GenerationLossOptions: "options of training",
     OptimizerOptions: "options of training",
 }
 

@@ -23,6 +23,7 @@ if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.devices import has_gpu
     from kseq.models import exact_step
     from kseq.models.cross_entropy import cross_entropy
+    from kseq.models.minimum_risk import check_minimum_risk
     from kseq.models.optimizer_update import nested_optimizers
     from kseq.models.step_function import StepFunction, TrainFunction
     from kseq.models.step_guard import StepGuard
@@ -37,12 +38,14 @@ class TokenLosses(NamedTuple):
         likelihood: (...) float, negative log-likelihood, for the metric
             `perplexity`; or None.
         right: (...) bool, for the metric `accuracy`; or None.
+        risk: (...) float, for the metric `risk`; or None.
     """
 
     loss: Any
     weight: Any = None
     likelihood: Any = None
     right: Any = None
+    risk: Any = None
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -112,6 +115,7 @@ class ExactModel(keras.Model):
     )
     uses_softmax = True  # whether outputs are logits of exclusive classes
     guided_alignment = 0.0
+    minimum_risk = 0.0
 
     def __init__(
         self, *args, dtype: str | keras.DTypePolicy | None = None, **kwargs
@@ -183,6 +187,8 @@ class ExactModel(keras.Model):
         accumulation_steps: int = 1,
         r_drop: float = 0.0,
         guided_alignment: float = 0.0,
+        minimum_risk: float = 0.0,
+        risk_samples: int = 5,
         run_eagerly: bool = False,
         auto_scale_loss: bool = True,
         loss_weights=None,
@@ -214,6 +220,16 @@ class ExactModel(keras.Model):
 
                 with the attention to its position. For models that attend to
                 their source.
+            minimum_risk: float in [0, 1], weight of the risk of answers that
+                the model samples from its own predictions, at which the other
+                losses have 1 - minimum_risk:
+
+                    risk = 1 - GLEU(answer, labels)
+
+                For models with `encode` and `decode_step` that have been
+                trained without it. XLA compiles what follows the sampling.
+            risk_samples: int, K, answers for each row; a step takes about
+                K + 1 times as long.
             run_eagerly: bool, see `keras.Model.compile`.
             auto_scale_loss: bool, see `keras.Model.compile`.
             loss_weights: None; see `loss`.
@@ -235,7 +251,7 @@ class ExactModel(keras.Model):
         Reference:
             R-Drop: Wu et al. 2021, arXiv:2106.14448. Guided alignment: Chen et
             al. 2016, arXiv:1607.01628; of Transformers: Garg et al. 2019,
-            arXiv:1909.02074.
+            arXiv:1909.02074. Minimum risk: Shen et al. 2016, arXiv:1512.02433.
         """
         if keras.backend.backend() != "tensorflow":
             raise ValueError(
@@ -246,6 +262,7 @@ class ExactModel(keras.Model):
         _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps)
         _check_r_drop(self, r_drop)
         _check_guided_alignment(self, guided_alignment)
+        check_minimum_risk(self, minimum_risk, risk_samples)
         _check_unused(
             loss=loss,
             loss_weights=loss_weights,
@@ -268,6 +285,8 @@ class ExactModel(keras.Model):
         self.accumulation_steps = accumulation_steps
         self.r_drop = r_drop
         self.guided_alignment = guided_alignment
+        self.minimum_risk = minimum_risk
+        self.risk_samples = risk_samples
         self.steps_done = 0
         self.seconds_waiting = 0.0
         self.auto_scale_loss = auto_scale_loss
@@ -282,10 +301,10 @@ class ExactModel(keras.Model):
     # Keras must not count them among the metrics of a subclass.
     @no_automatic_dependency_tracking
     def _create_metrics(self):
-        self._progress = {
-            name: keras.metrics.Mean(name=name)
-            for name in ("loss", "accuracy", "tokens", "padding")
-        }
+        names = ["loss", "accuracy", "tokens", "padding"]
+        if self.minimum_risk:
+            names.append("risk")
+        self._progress = {name: keras.metrics.Mean(name=name) for name in names}
         self._progress["perplexity"] = _Perplexity(name="perplexity")
         self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
 
@@ -305,6 +324,7 @@ class ExactModel(keras.Model):
         for name in (
             *("label_smoothing", "clip_norm", "accumulation_steps"),
             *("r_drop", "guided_alignment", "auto_scale_loss"),
+            *("minimum_risk", "risk_samples"),
         ):
             config[name] = getattr(self, name)
         # As it was given: a saved model may be loaded beside another GPU.
@@ -366,7 +386,12 @@ class ExactModel(keras.Model):
             "tokens": (sums["real"], sums["steps"]),
             "padding": (1 - sums["real"] / positions, sums["positions"]),
         }
-        for name, key in (("accuracy", "right"), ("perplexity", "likelihood")):
+        of_tokens = {
+            "accuracy": "right",
+            "perplexity": "likelihood",
+            "risk": "risk",
+        }
+        for name, key in of_tokens.items():
             if key in sums:
                 mean = ops.divide_no_nan(sums[key], weight)
                 updates[name] = (mean, weight)

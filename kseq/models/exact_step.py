@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from kseq.models.cross_entropy import symmetric_divergence
+from kseq.models.minimum_risk import risk_losses, sample_answers
 from kseq.models.optimizer_update import (
     compiles_whole_step,
     guarded_update,
@@ -37,6 +38,7 @@ def update(model, data):
         gradient before clipping; `norms`, which is 1, but 0 of a norm that is
         not finite. All of them are 0 where nothing changes.
     """
+    data = _with_answers(model, data)
     seeds = seed_states(model)
     # Of mixed_float16; 1 for every other policy.
     scale = model.optimizer.scale_loss(tf.constant(1.0))
@@ -84,9 +86,18 @@ def global_sums(model, data):
 
 def loss_and_gradients(model, data):
     """See `ExactModel.loss_and_gradients`."""
+    data = _with_answers(model, data)
     sums, gradients = _sums_and_gradients(model, data, scale=1.0)
     factor = tf.math.divide_no_nan(1.0, sums["weight"])
     return sums["loss"] * factor, [g * factor for g in gradients]
+
+
+def _with_answers(model, data):
+    """The data, and the answers of the model where its loss needs them."""
+    if not model.minimum_risk:
+        return data
+    inputs, labels, weight = keras.utils.unpack_x_y_sample_weight(data)
+    return inputs, labels, weight, sample_answers(model, inputs, labels)
 
 
 def _totals_on_replica(model):
@@ -211,6 +222,9 @@ def _scaled_loss(model, data, scale, loss_outputs):
 
 
 def _sums(model, data, label_smoothing, training, loss_outputs):
+    answers = None
+    if training and model.minimum_risk:
+        data, answers = data[:3], data[3]
     inputs, labels, weight = keras.utils.unpack_x_y_sample_weight(data)
     outputs = [loss_outputs(inputs, training)]
     if training and model.r_drop:
@@ -226,6 +240,9 @@ def _sums(model, data, label_smoothing, training, loss_outputs):
     ]
     _check_losses(losses[0])
     losses = _r_drop(model, losses, outputs) if losses[1:] else losses[0]
+    if answers is not None:
+        risks = risk_losses(model, inputs, labels, answers)
+        losses = _add_risks(losses, risks, model.minimum_risk)
     loss = tf.cast(losses.loss, tf.float32)
     weight = losses.weight
     weight = tf.ones_like(loss) if weight is None else weight
@@ -246,7 +263,7 @@ def _sums(model, data, label_smoothing, training, loss_outputs):
         "positions": tf.cast(tf.size(real), tf.float32),
         "losses": tf.cast(tf.size(weight), tf.float32),
     }
-    for name in ("likelihood", "right"):
+    for name in ("likelihood", "right", "risk"):
         values = getattr(losses, name)
         if values is not None:
             sums[name] = tf.reduce_sum(tf.cast(values, tf.float32) * weight)
@@ -293,6 +310,13 @@ def _r_drop(model, losses, outputs):
     divergence = symmetric_divergence(*logits)
     mean["loss"] += model.r_drop / 4 * divergence
     return first._replace(**mean)
+
+
+def _add_risks(losses, risks, weight):
+    """Token losses, each mixed with the risk of its row, (B,)."""
+    loss = tf.cast(losses.loss, tf.float32)
+    risks = risks[:, None] * tf.ones_like(loss)
+    return losses._replace(loss=loss + weight * (risks - loss), risk=risks)
 
 
 def _real_positions(inputs, weight):

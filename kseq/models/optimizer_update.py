@@ -10,9 +10,11 @@ def compiles_whole_step(model):
     """Whether XLA gets a step in one piece, with its update.
 
     Not where devices exchange values: there it gets what each device computes
-    of a batch by itself.
+    of a batch by itself. Nor where the model answers the batch first, in a
+    loop whose tensors grow.
     """
-    return model.jit_compile and not isinstance(
+    is_fixed = model.jit_compile and not model.minimum_risk
+    return is_fixed and not isinstance(
         model.distribute_strategy,
         (
             tf.distribute.MirroredStrategy,

@@ -6,12 +6,12 @@ import operator
 from keras import ops
 
 from kseq.models.arguments import set_rates, set_sizes
+from kseq.models.row_hashes import random_of_rows
 from kseq.ops import padding_mask, scan_time
-from kseq.ops.masks import range_of, start_mask
+from kseq.ops.masks import start_mask
 from kseq.user_error import check_choice, check_integers
 
 SCHEDULES = ("linear", "exponential", "inverse_sigmoid")
-_MASK = 2**32 - 1
 
 
 def set_sampling(model, schedule, rate, steps, seed):
@@ -122,36 +122,3 @@ def _inverse_sigmoid_k(steps):
     for _ in range(20):
         k -= (k * math.log(k) - steps) / (math.log(k) + 1)
     return k
-
-
-def random_of_rows(ids, seed, step):
-    """Random numbers of tokens, which depend on their row and on no other.
-
-    A row has the same ones on every device, in every micro-batch and with any
-    padding. They are those of a hash function.
-
-    Args:
-        ids: (B, T) int, padded with PAD.
-        seed: int.
-        step: () int, for other numbers at each step.
-
-    Returns:
-        (B, T) float32 in [0, 1).
-    """
-    ids = ops.cast(ids, "int64")
-    places = _hash(range_of(ops.shape(ids)[1], "int64") + 1)
-    rows = ops.sum(ops.bitwise_and(ids * places, _MASK), axis=1)  # PAD is 0
-    key = _hash(ops.convert_to_tensor(seed, "int64"))
-    key = _hash(ops.bitwise_xor(ops.cast(step, "int64"), key))
-    rows = _hash(ops.bitwise_xor(rows, key))
-    bits = _hash(ops.bitwise_xor(rows[:, None], places))
-    return ops.cast(ops.right_shift(bits, 8), "float32") / 2**24
-
-
-def _hash(x):
-    """Mixes the lower 32 bits of int64."""
-    x = ops.bitwise_and(x, _MASK)
-    for _ in range(2):  # the products have less than 63 bits
-        x = ops.bitwise_xor(x, ops.right_shift(x, 16)) * 0x45D9F3B
-        x = ops.bitwise_and(x, _MASK)
-    return ops.bitwise_xor(x, ops.right_shift(x, 16))

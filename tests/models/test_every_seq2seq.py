@@ -255,12 +255,13 @@ def test_a_stopped_training_resumes_to_the_bit(name, tmp_path):
     check_it_resumes(make, batches, tmp_path, after=1)
 
 
-def check_it_resumes(make_model, batches, folder, after):
+def check_it_resumes(make_model, batches, folder, after, **settings):
     def trained(path, callbacks=()):
         keras.utils.set_random_seed(3)
         model = make_model()
         # Tracing would take longer than the steps.
-        model.compile(keras.optimizers.Adam(0.01), run_eagerly=True)
+        adam = keras.optimizers.Adam(0.01)
+        model.compile(adam, run_eagerly=True, **settings)
         data = one_by_one(batches).repeat()
         return train(folder / path, 1, callbacks, data, model, steps=3)
 

@@ -21,6 +21,7 @@ from kseq.command_line.option_types.recurrent_options import (
 )
 from kseq.command_line.option_types.training_options import (
     FineTuningOptions,
+    GenerationLossOptions,
     LossOptions,
     OptimizerOptions,
     PairOptions,
@@ -53,6 +54,7 @@ from kseq.command_line.option_types.value_types import (
     Rate,
     RowLength,
     RunPath,
+    SampleCount,
     SampleRate,
     Seconds,
     Share,

@@ -11,6 +11,8 @@ from kseq.command_line.option_types.value_types import (
     PositiveInt,
     Rate,
     RunPath,
+    SampleCount,
+    Share,
     SmallIntOrZero,
 )
 from kseq.files.optional_packages import check_metrics, check_trackers
@@ -56,6 +58,7 @@ class TrainingOptions:
         names = (
             *("label_smoothing", "r_drop", "clip_norm", "accumulation_steps"),
             "guided_alignment",  # of a translator
+            *("minimum_risk", "risk_samples"),  # of a generator
         )
         arguments = {n: getattr(self, n) for n in names if hasattr(self, n)}
         arguments["jit_compile"] = "auto" if self.jit_compile else False
@@ -170,3 +173,15 @@ class LossOptions(OptimizerOptions):
         samples = getattr(self, "sampling_schedule", "none") != "none"
         if not (samples or any(getattr(self, n, 0) != 0 for n in _RANDOM)):
             yield "--dropout above 0", ("r_drop",)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GenerationLossOptions(LossOptions):
+    """The same, and the risk of answers that the model samples."""
+
+    minimum_risk: Share = 0.0  # weight of the risk of sampled answers
+    risk_samples: SampleCount = 5  # answers for each example, with it
+
+    def unread(self):
+        if not self.minimum_risk:
+            yield "--minimum-risk above 0", ("risk_samples",)

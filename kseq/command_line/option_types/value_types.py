@@ -142,6 +142,8 @@ Slots = Annotated[int, Limits(3, 65_536, "an integer from 3 to 65536")]
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 # The same, or 0 for what another option says.
 SmallIntOrZero = Annotated[int, Limits(0, 1000, "an integer from 0 to 1000")]
+# Of answers that are compared with each other.
+SampleCount = Annotated[int, Limits(2, 1000, "an integer from 2 to 1000")]
 # Of which features of recordings are computed.
 MelBands = Annotated[int, Limits(1, 256, "an integer from 1 to 256")]
 SAMPLE_RATES = Limits(100, 192_000, "100 to 192000 samples per second")
