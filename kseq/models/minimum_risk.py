@@ -86,6 +86,9 @@ def risk_losses(model, inputs, labels, answers):
 
         1/K sum_k (risk_k - mean of the others) grad log p(answer_k)
 
+    Here p has no dropout either. With it, the answers would be those of another
+    model: it makes some of them so unlikely that training diverges.
+
     Args:
         model: `ExactModel`.
         inputs: dict of its inputs.
@@ -109,7 +112,7 @@ def risk_losses(model, inputs, labels, answers):
     }
     fed = [repeated["target_ids"][:, :1], rows[:, :-1]]
     repeated["target_ids"] = tf.concat(fed, axis=1)
-    losses, *_ = cross_entropy(rows, model(repeated, training=True))
+    losses, *_ = cross_entropy(rows, model(repeated, training=False))
     losses *= tf.cast(padding_mask(rows), tf.float32)
     losses = tf.reduce_sum(tf.reshape(losses, (batch, samples, length)), axis=2)
     gradients = -tf.reduce_mean(advantages * losses, axis=1)
