@@ -22,8 +22,9 @@ def cross_entropy(labels, logits, label_smoothing=0.0):
     Returns:
         A tuple, each (...,): the loss, float32; the negative log-likelihood
         of the label, which is the loss without smoothing and has no gradient,
-        float32; whether the label has the highest logit, bool. Of a label
-        beyond the classes, loss and likelihood are not numbers.
+        float32; whether the label has the highest logit, bool: of equal ones,
+        the first, as everywhere an answer is chosen. Of a label beyond the
+        classes, loss and likelihood are not numbers.
 
     Raises:
         ValueError: if there are no labels, if they are no integers, or if the
@@ -77,7 +78,8 @@ def _of_rows(labels, logits, label_smoothing):
 
     @tf.custom_gradient
     def losses(logits):
-        highest = tf.reduce_max(logits, axis=-1)
+        predicted = tf.argmax(logits, axis=-1)
+        highest = tf.gather(logits, predicted, batch_dims=1)
         # A CPU refuses a label beyond the classes; XLA and GPUs take another.
         is_class = (labels >= 0) & (labels < classes)
         of_label = tf.gather(logits, labels, batch_dims=1)
@@ -114,7 +116,8 @@ def _of_rows(labels, logits, label_smoothing):
 
         likelihood = normalizer - of_label
         loss = likelihood + label_smoothing * (of_label - mean)
-        return (loss, likelihood, of_label == highest), gradient
+        is_right = tf.cast(labels, tf.int64) == predicted
+        return (loss, likelihood, is_right), gradient
 
     return losses(logits)
 

@@ -66,12 +66,11 @@ def in_batch_losses(
         total = tf.reduce_sum(tf.where(admitted, log_probs, 0.0), axis=1)
         count = tf.math.count_nonzero(admitted, axis=1, dtype=tf.float32)
         loss = (1 - label_smoothing) * loss - label_smoothing * total / count
-    of_right = tf.reduce_max(tf.where(is_right, logits, _EXCLUDED), axis=1)
     return TokenLosses(
         loss,
         weight,
         likelihood=tf.stop_gradient(likelihood),
-        right=of_right == tf.reduce_max(logits, axis=1),
+        right=tf.argmax(logits, axis=1) == tf.cast(own_places, tf.int64),
     )
 
 

@@ -27,6 +27,19 @@ def test_cross_entropy(seed, smoothing):
     assert right[0, 0] and not right[1, 1]
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_of_equal_logits_the_first_is_predicted(jit_compile):
+    """A model that knows nothing has the accuracy of a guess."""
+    right_of = tf.function(
+        lambda logits: cross_entropy(tf.range(4), logits)[2],
+        jit_compile=jit_compile,
+    )
+    right = right_of(tf.constant([[0.5] * 4] * 4))
+    assert right.numpy().tolist() == [True, False, False, False]
+    right = right_of(tf.constant([[0.5, 1.0, 1.0, 0.5]] * 4))
+    assert right.numpy().tolist() == [False, True, False, False]
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_its_gradient_is_that_of_tensorflow(seed, smoothing, jit_compile):

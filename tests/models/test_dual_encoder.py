@@ -136,6 +136,13 @@ def test_loss_is_among_other_answers_of_the_batch(seed, smoothing):
     assert logs["accuracy"] == pytest.approx(right.mean())
 
 
+def test_of_equal_similarities_the_first_is_predicted():
+    same = tf.ones((4, 5))
+    ids = tf.constant([[4], [5], [6], [7]])
+    found = in_batch_losses(built()[0].similarity, same, same, ids)
+    assert found.right.numpy().tolist() == [True, False, False, False]
+
+
 def test_weights_of_rows_and_none(seed):
     model = new_weights(*built())
     inputs, labels, weights = batch_of(7)
