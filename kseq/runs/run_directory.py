@@ -11,7 +11,11 @@ from pathlib import Path
 import keras
 
 import kseq
-from kseq.data.files.prepared_folder import is_prepared, prepared_folder
+from kseq.data.files.prepared_folder import (
+    PreparedFolder,
+    is_prepared,
+    prepared_folder,
+)
 from kseq.devices import (
     device_name,
     dtype_policy,
@@ -38,6 +42,8 @@ _SAME_UPDATE = ("accumulation_steps", "jit_compile")
 # Options that a new run decides, and their values until it has: the dropout
 # when the data are known, see `RunDirectory.decide`.
 _UNDECIDED = {"dropout": None, "dtype": "auto"}
+# Options of tokenizers, which a prepared folder has instead.
+_OF_TOKENIZERS = ("vocab_size", "pieces", "tokens")
 # Their versions are recorded.
 _PACKAGES = (
     "tensorflow",
@@ -145,7 +151,8 @@ class RunDirectory:
 
         A config whose `dtype` is "auto" gets that of the run that resumes; in
         a new run that of the devices, see `kseq.devices.dtype_policy`. A
-        `dropout` of None becomes that of the run that resumes.
+        `dropout` of None becomes that of the run that resumes. Options of
+        tokenizers become those of a prepared folder that is `train`.
 
         Args:
             config: the recipe's dataclass. Its fields `run` and `overwrite`,
@@ -212,17 +219,23 @@ class RunDirectory:
         A run that resumes keeps what it has decided, and one of an earlier
         version what was no option then.
         """
-        kept = {}
+        kept = _of_prepared_tokenizers(config) if is_chief() else {}
         if is_chief() and self._is_saved:
             stored = version_0_1.renamed(read_json(self.config))
             version = read_json(self.environment).get("kseq")
-            kept = version_0_1.kept_options(version, stored, config)
+            # An earlier version recorded defaults.
+            kept = {name: stored.get(name, kept[name]) for name in kept}
+            kept |= version_0_1.kept_options(version, stored, config)
             kept |= {
                 name: stored[name]
                 for name, undecided in _UNDECIDED.items()
                 if name in stored and getattr(config, name, 0) == undecided
             }
-        config = dataclasses.replace(config, **from_chief(kept))
+        kept = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in from_chief(kept).items()
+        }
+        config = dataclasses.replace(config, **kept)
         if getattr(config, "dtype", None) == "auto":
             config = dataclasses.replace(config, dtype=dtype_policy())
         return config
@@ -424,6 +437,21 @@ class RunDirectory:
                 "Use a different directory, or overwrite this one."
             )
         return allowed
+
+
+def _of_prepared_tokenizers(config):
+    """The options of the tokenizers that were trained for prepared data."""
+    folder = prepared_folder(getattr(config, "train", None))
+    if folder is None:
+        return {}
+    with PreparedFolder(folder).opened() as record:
+        options = record["plan"]["options"]
+        options = {**options, **options.get("tokenizers", {})}
+    return {
+        name: options[name]
+        for name in _OF_TOKENIZERS
+        if name in options and hasattr(config, name)
+    }
 
 
 def batch_fields(config):

@@ -15,6 +15,7 @@ from pathlib import Path
 import keras
 import pytest
 
+from kseq.data import PairTokenizers, prepare_pairs
 from kseq.files.atomic_write import atomic_write
 from kseq.files.model_path import is_run, model_path
 from kseq.layers import LuongAttention
@@ -35,6 +36,13 @@ class Config:
     steps: int = 100
     seed: int = 1
     overwrite: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class OfPairs(Config):
+    train: tuple[str, ...] = ()
+    vocab_size: int = 8000
+    pieces: tuple[str, ...] = ("bpe",)
 
 
 def model(units=8, optimizer="adam"):
@@ -157,6 +165,28 @@ def test_a_run_keeps_what_auto_has_become(tmp_path, monkeypatch):
     assert start("c", "float32", "mixed_float16") == "mixed_float16"
     assert start("c", "float32") == "mixed_float16"
     assert start("a", "float32", overwrite=True) == "float32"
+
+
+def test_a_prepared_folder_has_the_options_of_its_tokenizers(here):
+    """They are recorded, for runs that start from this one."""
+    Path("a.tsv").write_text("".join(f"{n}\tone {n}\n" for n in range(9)))
+    pieces = ("char", "bpe")
+    prepare_pairs("data", ["a.tsv"], tokenizers=PairTokenizers(290, pieces))
+
+    def start():
+        run = RunDirectory("runs/a")
+        config = run.start(OfPairs(train=("data",)))
+        run.save_model(model())
+        return run, (config.vocab_size, config.pieces)
+
+    assert start()[1] == (290, pieces)
+    run, found = start()
+    assert found == (290, pieces)
+    # An earlier version recorded the defaults.
+    stored = json.loads(run.config.read_text())
+    defaults = {"vocab_size": 8000, "pieces": ["bpe"]}
+    run.config.write_text(json.dumps(stored | defaults))
+    assert start()[1] == (8000, ("bpe",))
 
 
 def test_all_machines_have_what_the_run_of_the_chief_decided(
