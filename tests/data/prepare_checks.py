@@ -108,6 +108,16 @@ def check_others_are_refused(prepare, read, validation, kind):
     return corpus, other
 
 
+def check_columns_are_refused(prepare):
+    """Where there are no files with columns."""
+    prepare()
+    with pytest.raises(DataError, match="columns is part of a prepared"):
+        prepare("new", "out", columns=("a", "b"))
+    with pytest.raises(DataError, match="columns needs train"):
+        prepare("new", None, columns=("a", "b"))
+    assert not Path("new").exists()
+
+
 def check_a_tokenizer_that_is_kept(prepare):
     """It may be the one that was trained for the folder."""
     prepared = prepare()

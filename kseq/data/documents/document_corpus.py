@@ -131,14 +131,18 @@ def read_document_corpus(
     >>> sorted(corpus.train.labels), sorted(corpus.validation.labels)
     (['1', '5'], ['1', '5'])
     """
+    given = {
+        "validation": validation,
+        "columns": tuple(columns) != DEFAULT_COLUMNS,
+    }
     if train is None:
-        refuse_without_train(validation=validation)
+        refuse_without_train(**given)
         splits = {split: dispatch_reports(split) for split in SIZES}
         labels = sorted_labels(splits["train"].labels)
         return DocumentCorpus(**splits, labels=labels)
 
     if is_prepared(train):
-        refuse_prepared(validation=validation)
+        refuse_prepared(**given)
         return logged(open_prepared_documents(train), log)
     *splits, rows, split = read_and_split(
         document_reader(columns, seed), train, validation

@@ -82,7 +82,7 @@ def prepare_documents(
     (18, 2, ('0', '1'))
     """
     if train is None or is_prepared(train):
-        corpus = read_document_corpus(train, validation, log=False)
+        corpus = read_document_corpus(train, validation, columns, log=False)
     else:
         options = {
             "columns": [*columns],

@@ -36,6 +36,7 @@ from kseq.data.running_text.text_corpus import (
     trained_characters,
 )
 from kseq.data.running_text.text_documents import (
+    DEFAULT_COLUMN,
     Chunk,
     check_column,
     chunks_of,
@@ -60,7 +61,7 @@ def prepare_text(
     folder: str | os.PathLike,
     train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
-    column: str = "text",
+    column: str = DEFAULT_COLUMN,
     *,
     vocab_size: int = 8000,
     tokens: str = "char",
@@ -109,7 +110,7 @@ def prepare_text(
     """
     made = tokenizer, vocab_size, tokens, True
     if train is None or is_prepared(train):
-        corpus = read_text_corpus(train, validation, log=False)
+        corpus = read_text_corpus(train, validation, column, log=False)
     else:
         check_column(column, train, validation)
         options = {"column": column, "part_size": part_size}

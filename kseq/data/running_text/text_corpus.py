@@ -23,6 +23,7 @@ from kseq.data.running_text.prepared_text import (
 )
 from kseq.data.running_text.running_ids import lines_of, running_ids
 from kseq.data.running_text.text_documents import (
+    DEFAULT_COLUMN,
     Chunk,
     check_column,
     texts_and_problems,
@@ -71,7 +72,7 @@ class TextCorpus(NamedTuple):
 def read_text_corpus(
     train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
-    column: str = "text",
+    column: str = DEFAULT_COLUMN,
     *,
     log: bool = True,
 ) -> TextCorpus | PreparedText:
@@ -104,12 +105,13 @@ def read_text_corpus(
     >>> read_text_corpus(file).validation
     ['e.\n']
     """
+    given = {"validation": validation, "column": column != DEFAULT_COLUMN}
     if train is None:
-        refuse_without_train(validation=validation)
+        refuse_without_train(**given)
         splits = (brackets(split) for split in SIZES)
         return TextCorpus(*splits, is_valid=are_matched)
     if is_prepared(train):
-        refuse_prepared(validation=validation)
+        refuse_prepared(**given)
         return logged(open_prepared_text(train), log)
     check_column(column, train, validation)
     documents, problems = texts_and_problems(train, column)

@@ -73,7 +73,7 @@ def prepare_tags(
     (18, 2, ('B-to', 'O'))
     """
     if train is None or is_prepared(train):
-        corpus = read_tagging_corpus(train, validation, log=False)
+        corpus = read_tagging_corpus(train, validation, columns, log=False)
     else:
         options = {
             "columns": [*columns],

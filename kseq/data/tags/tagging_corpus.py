@@ -111,14 +111,18 @@ def read_tagging_corpus(
     >>> corpus.tags, len(corpus.train.texts), len(corpus.test.texts)
     (('B-to', 'O'), 1, 1)
     """
+    given = {
+        "validation": validation,
+        "columns": tuple(columns) != DEFAULT_COLUMNS,
+    }
     if train is None:
-        refuse_without_train(validation=validation)
+        refuse_without_train(**given)
         splits = {split: journeys(split) for split in SIZES}
         tags = {tag for row in splits["train"].tags for tag in row}
         return TaggingCorpus(**splits, tags=tuple(sorted(tags)))
 
     if is_prepared(train):
-        refuse_prepared(validation=validation)
+        refuse_prepared(**given)
         return logged(open_prepared_tags(train), log)
     *splits, rows, split = read_and_split(
         tagging_reader(columns), train, validation

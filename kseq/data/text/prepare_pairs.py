@@ -12,7 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from kseq.data.files.compressed_files import compression_of
-from kseq.data.files.corpora import logged, refuse_without_train
+from kseq.data.files.corpora import (
+    logged,
+    refuse_prepared,
+    refuse_without_train,
+)
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hash_partitions import (
     SortedHashes,
@@ -138,6 +142,7 @@ def prepare_pairs(
     """
     tokenizers = tokenizers or PairTokenizers()
     if prepared_folder(train):
+        refuse_prepared(filters=filters)
         found = read_corpus(train, validation, columns, weights, log=False)
         refuse_other_tokenizers(tokenizers.kept, found.tokenizers)
         return logged(found, log)

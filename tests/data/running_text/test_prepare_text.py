@@ -232,6 +232,8 @@ def test_a_folder_has_its_tokenizer():
     assert prepare_text("new", tokenizer=built_in.tokenizer) == built_in
     with pytest.raises(DataError, match="validation is part of a prepared"):
         read_text_corpus("out", "a.txt")
+    with pytest.raises(DataError, match="column is part of a prepared"):
+        prepare_text("new", "out", column="body")
     with pytest.raises(DataError, match="holds 'text'; expected 'pairs'"):
         PreparedFolder("out").record("pairs")
 

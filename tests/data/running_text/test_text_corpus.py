@@ -162,6 +162,8 @@ def test_a_validation_file(write):
     assert str(other) in corpus.describe()[1]
     with pytest.raises(DataError, match="validation needs train"):
         read_text_corpus(None, other)
+    with pytest.raises(DataError, match="column needs train"):
+        read_text_corpus(column="body")
 
 
 def test_too_little_to_hold_out(write):

@@ -18,6 +18,7 @@ from tests.data.prepare_checks import (
     check_a_tokenizer_that_is_kept,
     check_broken_files,
     check_built_in_corpus,
+    check_columns_are_refused,
     check_it_resumes,
     check_number_of_processes,
     check_others_are_refused,
@@ -97,6 +98,10 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
     rows = Path("a.tsv").read_text().splitlines(keepends=True)
     Path("a.tsv").write_text("".join(rows[:100]))
     check_it_resumes(monkeypatch, prepare)
+
+
+def test_columns_are_refused_without_files():
+    check_columns_are_refused(prepare)
 
 
 def test_other_options_and_files_are_refused():

@@ -441,6 +441,8 @@ def test_a_prepared_folder_is_opened(tmp_path, kept):
     assert not Path("unused").exists()
     with pytest.raises(DataError, match="validation is part of a prepared"):
         prepare_pairs("unused", "out", files)
+    with pytest.raises(DataError, match="filters is part of a prepared"):
+        prepare_pairs("unused", "out", filters=LineFilters())
 
 
 def test_broken_folders(tmp_path, kept):
