@@ -7,7 +7,10 @@ from pathlib import Path
 from kseq.files.hub import reason
 from kseq.files.model_path import is_run
 from kseq.runs import RunDirectory, best_weights
-from kseq.runs.checkpoint_files import newest_weights
+from kseq.runs.checkpoint_files import (
+    check_exported_weights,
+    read_weights,
+)
 from kseq.user_error import UserError
 
 _CARD = """---
@@ -83,9 +86,10 @@ def _files(path, name):
         run = RunDirectory(path)
         card, top = run.readme, ""
         found = [path / each for each in _OF_RUN if (path / each).is_file()]
-        checkpoint = newest_weights(run, best_weights(run))
+        checkpoint, _ = read_weights(run, best_weights(run))
         found += map(Path, glob.glob(f"{glob.escape(checkpoint)}.*"))
     else:
+        check_exported_weights(path)
         card, top = path / "assets.extra" / "README.md", f"{path.name}/"
         found = [each for each in path.rglob("*") if each.is_file()]
     files = {

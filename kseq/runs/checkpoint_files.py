@@ -145,6 +145,10 @@ def read_checkpoint(path, *names):
         BrokenCheckpointError: where a file is missing or not what was written.
     """
     _check_manifest(Path(path))
+    return _read(path, names)
+
+
+def _read(path, names):
     try:
         check_index(path)
         return _tensors(path, names)
@@ -215,6 +219,19 @@ def read_weights(run, name):
     values = numbered(tensors, "vars")
     check_finite(path, values)
     return path, values
+
+
+def check_exported_weights(path):
+    """Checks the weights of an export without its graph.
+
+    Args:
+        path: `pathlib.Path` of a version.
+
+    Raises:
+        UserError: if a weight is NaN or infinite, or cannot be read.
+    """
+    tensors = _read(path / "variables" / "variables", ("weights", "parts"))
+    check_finite(path, tensors.values())
 
 
 def newest_weights(run, name):

@@ -107,6 +107,33 @@ def test_an_export_that_is_published_is_loaded(hub, bits, call, tmp_path):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(
+    hub, bits, refused, tmp_path, monkeypatch, value
+):
+    """As by all that loads them."""
+    variable = bits.model.trainable_variables[0]
+    kept = variable.numpy()
+    variable.assign(np.full_like(kept, value))
+    monkeypatch.setattr("kseq.serving.saved_model.check_finite", lambda *_: 0)
+    try:
+        run = saved_run(bits, tmp_path / "bits")
+        export = serving.export(bits, tmp_path / "served")
+    finally:
+        variable.assign(kept)
+    for path in (run, export):
+        message = refused("publish", path, "me/bits")
+        assert "weights that are NaN or infinite" in message
+        assert "me/bits" not in hub.repositories
+
+
+def test_an_export_without_weights_is_refused(hub, bits, refused, tmp_path):
+    export = serving.export(bits, tmp_path / "served")
+    (export / "variables" / "variables.index").unlink()
+    message = refused("publish", export, "me/bits")
+    assert "is broken" in message
+
+
 def test_what_is_published_last_is_loaded(hub, bits, call, tmp_path):
     """Not weights of more steps, nor the run instead of its export."""
     run = saved_run(bits, tmp_path / "bits")
