@@ -109,6 +109,11 @@ def check_integers(*, minimum=1, maximum=_LARGEST, optional=False, **arguments):
             )
 
 
+def check_seed(seed):
+    """ArgumentError unless a seed is an integer, which may be negative."""
+    check_integers(minimum=-(2**63), maximum=2**63 - 1, seed=seed)
+
+
 def check_number(name, value, least, most, expected=None):
     """Raises an error unless a value is a number in a range.
 

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from kseq.user_error import check_integers, check_weights
+
 
 class Hypotheses(NamedTuple):
     """The result of a search: N answers for each of B items, best first.
@@ -29,16 +31,21 @@ def length_limits(lengths, factor: float = 2.0, offset: int = 10) -> tf.Tensor:
 
     Args:
         lengths: (B,) int, real tokens or frames of each source.
-        factor: float.
-        offset: int.
+        factor: float, 0 or more.
+        offset: int, 0 or more.
 
     Returns:
         (B,) int32.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
 
     Example:
         >>> length_limits(tf.constant([3, 20])).numpy()
         array([16, 50], dtype=int32)
     """
+    check_weights(factor=factor)
+    check_integers(offset=offset, minimum=0)
     return tf.cast(factor * tf.cast(lengths, tf.float32), tf.int32) + offset
 
 
@@ -104,7 +111,11 @@ def sequence_scores(
     Returns:
         (B,) float32, the sums of the log-probabilities divided by the length
         penalty.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
     """
+    check_weights(length_penalty=length_penalty, penalty_offset=penalty_offset)
     weights = tf.cast(sample_weight, tf.float32)
     log_probs = tf.reduce_sum(token_log_probs(logits, labels, weights), axis=1)
     lengths = tf.reduce_sum(weights, axis=1)

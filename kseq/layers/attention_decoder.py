@@ -13,7 +13,7 @@ from kseq.layers.layer_config import config_of, copy_of, with_layers
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import fold_hypotheses, scan_time, unfold_hypotheses
 from kseq.ops.masks import PLACES
-from kseq.user_error import check_choice
+from kseq.user_error import ArgumentError, check_choice
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -394,6 +394,11 @@ def check_order(attention, order, input_feeding):
             of the last step would not get them.
     """
     check_choice("order", order, ("luong", "bahdanau"))
+    if not isinstance(attention, keras.layers.Layer | None):
+        raise ArgumentError(
+            "attention must be an attention layer, or None. Received: "
+            f"attention={attention!r}"
+        )
     received = f"Received: attention={attention}, order={order!r}"
     if input_feeding and (attention is None or order != "luong"):
         raise ValueError(

@@ -6,6 +6,7 @@ from keras import ops
 from kseq.control_tokens import PAD
 from kseq.layers.random_numbers import random_bits, random_uniform
 from kseq.ops import padding_mask
+from kseq.user_error import check_number
 
 _DRAWS = 2**15  # a random integer of 30 bits is two integers of 15 bits
 _STRIDE = 1_000_003  # a prime, between the seeds of two numbers
@@ -54,6 +55,7 @@ class Dropout(keras.layers.Dropout):
             raise ValueError(
                 f"noise_shape must be None. Received: {noise_shape=}"
             )
+        check_number("rate", rate, 0, 1)
         super().__init__(rate, seed=seed, **kwargs)
 
     def call(self, inputs, training: bool = False):

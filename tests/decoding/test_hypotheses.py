@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from kseq.decoding import length_limits, sequence_scores
@@ -57,3 +58,15 @@ def test_each_from_its_own_length():
 
 def test_empty_batch():
     assert length_limits(tf.zeros((0,), tf.int32)).shape == (0,)
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf, "x", None, []])
+def test_arguments_out_of_range(value):
+    ones = tf.ones((1, 1), tf.int32)
+    for name in ("length_penalty", "penalty_offset"):
+        with pytest.raises(ValueError, match=f"^{name} must be a finite"):
+            sequence_scores(tf.ones((1, 1, 3)), ones, ones, **{name: value})
+    with pytest.raises(ValueError, match=r"^factor must be a finite"):
+        length_limits([3], factor=value)
+    with pytest.raises(ValueError, match=r"^offset must be an integer"):
+        length_limits([3], offset=value)

@@ -373,6 +373,7 @@ def test_dropout_only_in_training(wiring):
         ({"num_layers": 0}, "Received: num_layers=0"),
         ({"cell": "rnn"}, "Received: cell='rnn'"),
         ({"order": "chan"}, "Received: order='chan'"),
+        ({"attention": "dot"}, "attention must be an attention layer"),
         ({"attention": None, "input_feeding": True}, "needs attention"),
         ({"order": "bahdanau", "input_feeding": True}, 'order="luong"'),
         ({"attention": LocationAwareAttention(3)}, 'set order="bahdanau" or'),

@@ -71,7 +71,8 @@ def test_all_or_nothing():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="rate"):
-        Dropout(1.5)
+    for rate in (1.5, -0.1, float("nan"), "x", None):
+        with pytest.raises(ValueError, match=r"^rate must be a number"):
+            Dropout(rate)
     with pytest.raises(ValueError, match="noise_shape must be None"):
         Dropout(0.5, noise_shape=(1, 2))

@@ -9,6 +9,7 @@ from kseq.data.algorithms import BinarySequences
 from kseq.data.files.batch_shapes import BatchShapes, shapes_wanted, with_shapes
 from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
 from kseq.data.files.stream_positions import numbered_batches
+from kseq.user_error import check_integers, check_seed
 
 _GROUP = 4  # examples of the same length
 _MEASURED = 512  # batches whose lengths are measured to choose shapes
@@ -43,6 +44,8 @@ def binary_batches(
         >>> inputs["source"].shape, targets.shape, weights.shape
         (TensorShape([4, 5, 9]), TensorShape([4, 5, 8]), TensorShape([4, 5]))
     """
+    check_integers(batch_size=batch_size)
+    check_seed(seed)
     most = shapes_wanted(max_shapes)
     shapes = most and _chosen_shapes(task, seed, most)
 
@@ -76,6 +79,8 @@ def binary_examples(task, count: int, seed: int) -> list[BinarySequences]:
         A list of `BinarySequences` of one sequence each, NumPy arrays (T, F),
         (T, D) and (T,).
     """
+    check_integers(count=count)
+    check_seed(seed)
     examples = []
     for number in range(-(-count // _GROUP)):
         drawn = task.sequences(_GROUP, tf.constant([seed, -1 - number]))

@@ -11,6 +11,7 @@ from kseq.data.files.labelled_batches import (
 )
 from kseq.data.files.ragged_array import RaggedArray, as_tensor
 from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
+from kseq.user_error import check_integers
 
 
 def document_batches(
@@ -44,8 +45,8 @@ def document_batches(
         (B, L, W) and (B,), and float32 (B,).
 
     Raises:
-        ArgumentError: if there is not one label for each document, or a label
-            is none of the classes.
+        ArgumentError: if there is not one label for each document, a label is
+            none of the classes, or an argument is out of range.
 
     Example:
     >>> ids = tf.ragged.constant([[[4, 5, 6, 4], [5, 6]], [[5, 7], [8]]])
@@ -56,6 +57,7 @@ def document_batches(
     >>> inputs["source_ids"].shape
     TensorShape([2, 2, 4])
     """
+    check_integers(batch_pieces=batch_pieces)
     ids = RaggedArray.of(ids)
     check_counts(labels, ids)
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu":

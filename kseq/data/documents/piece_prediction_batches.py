@@ -5,6 +5,7 @@ import tensorflow as tf
 from kseq.data.files.data_error import DataError
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stream_positions import numbered_batches
+from kseq.user_error import check_integers, check_seed
 
 _WIDTH = 64  # pieces of a row
 _CANDIDATES = 1024
@@ -133,6 +134,8 @@ class _RunningText:
     """The pieces of all documents, and what is drawn for a batch of them."""
 
     def __init__(self, ids, width, batch_pieces, seed):
+        check_integers(batch_pieces=batch_pieces)
+        check_seed(seed)
         self._pieces = RaggedArray.of(ids).flat_values()
         self._seed = seed
         self.count = len(self._pieces)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
 from kseq.data.files.stored_features import StoredFeatures
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 
 def labelled_batches(
@@ -39,8 +39,8 @@ def labelled_batches(
         float32 (B, S, F) and bool (B, S), int32 (B,), and float32 (B,).
 
     Raises:
-        ArgumentError: if there is not one label for each number, or a label is
-            none of the classes.
+        ArgumentError: if there is not one label for each number, a label is
+            none of the classes, or an argument is out of range.
 
     Example:
     >>> from kseq.data import FramePreprocessor, StoredFeatures
@@ -56,6 +56,7 @@ def labelled_batches(
     >>> inputs["source"].shape[-1], labels.shape, weights.numpy()
     (3, TensorShape([1]), array([1.], dtype=float32))
     """
+    check_integers(batch_tokens=batch_tokens)
     check_counts(labels, numbers)
     places = tf.constant(numbers)
     targets = class_numbers(labels, classes)

@@ -20,6 +20,7 @@ from kseq.data.files.index_shuffle import index_shuffle
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stream_positions import with_positions
 from kseq.terminal import progress
+from kseq.user_error import check_seed
 
 # Examples of which batches of similar lengths are made together.
 WINDOW = 200_000
@@ -92,8 +93,10 @@ def shuffled_batches(
         attribute `shapes`, see `training_batches`.
 
     Raises:
+        ArgumentError: the seed is no integer.
         DataError: no example can be trained on.
     """
+    check_seed(seed)
     if all_sizes is None:
         all_sizes = _all_sizes(sum(counts), sizes)
     most = shapes_wanted(max_shapes)

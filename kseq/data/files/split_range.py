@@ -5,6 +5,8 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from kseq.user_error import check_choice, check_integers
+
 
 def split_range(split: str, size: int | None, sizes: dict[str, int]) -> range:
     """The positions of a split in a stream of all splits, one after the other.
@@ -21,14 +23,10 @@ def split_range(split: str, size: int | None, sizes: dict[str, int]) -> range:
     >>> split_range("test", 2, {"train": 10, "test": 5})
     range(10, 12)
     """
-    if split not in sizes:
-        raise ValueError(
-            f"split must be one of {', '.join(sizes)}. Received: {split=}"
-        )
+    check_choice("split", split, [*sizes])
     most = sizes[split]
+    check_integers(size=size, maximum=most, optional=True)
     size = most if size is None else size
-    if not 0 < size <= most:
-        raise ValueError(f"size must be 1 to {most}. Received: {size=}")
     splits = list(sizes)
     start = sum(sizes[name] for name in splits[: splits.index(split)])
     return range(start, start + size)

@@ -10,6 +10,7 @@ from kseq.data.files.device_parts import split_over_devices
 from kseq.data.files.index_shuffle import index_shuffle
 from kseq.data.files.ragged_array import as_tensor
 from kseq.data.files.stream_positions import numbered_batches
+from kseq.user_error import check_integers, check_seed
 
 _GOLDEN = 2654435769  # 2 ** 32 divided by the golden ratio
 
@@ -35,6 +36,7 @@ def running_text_batches(
         int32 (B, T) and float32 (B, T), 0 at START.
 
     Raises:
+        ArgumentError: an argument is out of range.
         DataError: the text is shorter than a row.
 
     Example:
@@ -44,6 +46,8 @@ def running_text_batches(
     >>> inputs["target_ids"].shape, labels.shape
     (TensorShape([2, 3]), TensorShape([2, 3]))
     """
+    check_integers(batch_size=batch_size, length=length)
+    check_seed(seed)
     tokens = len(ids) - 1  # that have one after them
     if tokens < length:
         raise DataError(
@@ -86,6 +90,7 @@ def running_text_evaluation(
     Returns:
         As `running_text_batches`; the last row is padded.
     """
+    check_integers(batch_size=batch_size, length=length)
     rows = -(-(len(ids) - 1) // length)
     padded = np.zeros(rows * length + 1, np.int32)
     padded[: len(ids)] = ids

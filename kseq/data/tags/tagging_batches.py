@@ -10,6 +10,7 @@ from kseq.control_tokens import PAD
 from kseq.data.files.labelled_batches import class_numbers
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
+from kseq.user_error import check_integers
 
 
 def tagging_batches(
@@ -43,7 +44,8 @@ def tagging_batches(
         `max_shapes` it has an attribute `shapes`, see `training_batches`.
 
     Raises:
-        ValueError: if a sentence does not have one tag for each word.
+        ValueError: if a sentence does not have one tag for each word, or an
+            argument is out of range.
 
     Example:
     >>> ids = tf.ragged.constant([[[4, 5, 6], [5]], [[5, 7]]])
@@ -54,6 +56,7 @@ def tagging_batches(
     >>> inputs["source_ids"].shape, labels.shape
     (TensorShape([2, 2, 3]), TensorShape([2, 2]))
     """
+    check_integers(batch_pieces=batch_pieces)
     ids = RaggedArray.of(ids)
     if not isinstance(tags, RaggedArray):
         classes = class_numbers(itertools.chain(*tags), tagset)

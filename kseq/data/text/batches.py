@@ -21,7 +21,14 @@ from kseq.data.text.teacher_forcing import teacher_forcing
 from kseq.data.text.text_preprocessor import TextPreprocessor
 from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
 from kseq.data.text.tokenizer import Tokenizer
-from kseq.user_error import ArgumentError
+from kseq.user_error import (
+    BELOW_ONE,
+    ArgumentError,
+    check_integers,
+    check_number,
+    check_positive,
+    check_seed,
+)
 
 _SAMPLE = 2**17  # pairs of which lengths are found to choose shapes
 
@@ -73,7 +80,7 @@ def training_batches(
         without weight.
 
     Raises:
-        ArgumentError: `max_shapes` or `subword_dropout` is invalid.
+        ArgumentError: an argument is out of range.
         DataError: no pair can be trained on, or none of a corpus with a
             weight; its pieces cannot be split, or there is no alignment.
 
@@ -89,6 +96,10 @@ def training_batches(
     >>> inputs["target_ids"].shape == labels.shape
     True
     """
+    check_integers(batch_tokens=batch_tokens, max_length=max_length)
+    check_seed(seed)
+    check_number("subword_dropout", subword_dropout, 0, BELOW_ONE, "in [0, 1)")
+    _check_weights(weights, pairs.counts)
     _check_lengths(pairs, max_length)
     alignment = pairs.alignment if with_alignment else None
     if with_alignment:
@@ -161,6 +172,7 @@ def evaluation_batches(
         Data set of the same batches as that of `training_batches`. Each is as
         long as its longest pair.
     """
+    check_integers(batch_tokens=batch_tokens)
     both = preprocessor, target_tokenizer
     pairs = tokenize_pairs(pairs, *both, is_evaluation=True)
     numbers = tf.range(len(pairs.target))
@@ -190,6 +202,17 @@ def evaluation_batches(
 
     batches = tf.data.Dataset.range(len(limits) - 1).map(batch, **IN_PARALLEL)
     return split_over_devices(batches.prefetch(2))
+
+
+def _check_weights(weights, counts):
+    """ArgumentError unless there is one for each corpus, or none."""
+    if weights and len(weights) != len(counts):
+        raise ArgumentError(
+            "weights must have one number for each corpus of the pairs, "
+            f"{len(counts)}. Received: weights={weights}"
+        )
+    for weight in weights:
+        check_positive(weights=weight)
 
 
 def _check_lengths(pairs, max_length):
@@ -253,11 +276,6 @@ def _split_at_random(pairs, rate, seed, max_length):
     if hasattr(pairs.preprocessor, "look_up") or not pairs.target_tokenizer:
         raise ArgumentError(
             "subword_dropout needs pairs of texts, with both tokenizers."
-        )
-    if not 0 < rate < 1:
-        raise ArgumentError(
-            "subword_dropout must be a number from 0 to below 1. "
-            f"Received: subword_dropout={rate}"
         )
     sides = []
     for number, (ids, tokenizer) in enumerate(

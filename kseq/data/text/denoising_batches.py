@@ -17,6 +17,7 @@ from kseq.data.files.shuffled_batches import (
 from kseq.data.text.batches import teacher_forced
 from kseq.data.text.tokenized_pairs import TokenizedPairs
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.user_error import check_integers, check_seed
 
 MASKED = 0.3  # of the pieces, by spans
 _SPANS = np.arange(1, 11)  # pieces
@@ -57,6 +58,7 @@ def denoising_batches(
         are the texts, `source_ids` the noisy ones.
 
     Raises:
+        ArgumentError: an argument is out of range.
         DataError: there is no text to learn from, or source and target have
             two tokenizers.
 
@@ -77,6 +79,8 @@ def denoising_batches(
         Lewis et al. 2019, arXiv:1910.13461, section 2.2. Spans have at least
         one piece and at most ten.
     """
+    check_integers(batch_tokens=batch_tokens, max_length=max_length)
+    check_seed(seed)
     if pairs.preprocessor.tokenizer.model != tokenizer.model:
         raise DataError(
             "Only a model with one vocabulary of source and target can be "

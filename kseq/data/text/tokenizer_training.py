@@ -17,7 +17,7 @@ from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
 from kseq.data.files.text_files import LONGEST_LINE
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 CONTROL_IDS = {"pad_id": PAD, "unk_id": UNK, "bos_id": START, "eos_id": END}
 _SAMPLED_LINES = 1_000_000  # of a larger text, drawn to train the tokenizer
@@ -44,7 +44,8 @@ _log = logging.getLogger(__name__)
 
 
 def check_vocab_size(vocab_size, model_type):
-    """DataError if a vocabulary of this type cannot be so small."""
+    """UserError unless a vocabulary of this type can be so small."""
+    check_integers(vocab_size=vocab_size)
     smallest = 5 + 256 * _has_bytes(model_type)
     if vocab_size < smallest:
         raise DataError(
