@@ -81,7 +81,8 @@ class ExactModel(keras.Model):
     `ArgumentError`.
 
     `steps_done` is the number of training steps since `compile`, including
-    those whose update mixed_float16 skips. `training.Checkpoints` restores it.
+    those whose update mixed_float16 skips. `training.Checkpoints` restores it;
+    `keras.callbacks.BackupAndRestore` restores the number of updates.
     `seconds_waiting` is the time for which these steps waited for their batch.
 
     `copy.deepcopy(model)` copies all of it, `type(model).from_config(

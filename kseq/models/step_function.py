@@ -182,6 +182,9 @@ class TrainFunction(StepFunction):
         self.read()  # where the last one was interrupted
         self.model.step_guard.read()  # and where a step failed
         super().start()
+        self._count_updates()
+
+    def _count_updates(self):
         updates = int(self.model.optimizer.iterations.numpy())
         self.model.steps_done = max(self.model.steps_done, updates)
 
@@ -222,6 +225,8 @@ class TrainFunction(StepFunction):
         return data
 
     def _run(self, function, data):
+        if self._steps == 0:  # a callback may have restored the optimizer
+            self._count_updates()
         try:
             logs = super()._run(function, data)
         except tf.errors.OpError as error:

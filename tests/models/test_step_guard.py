@@ -94,6 +94,25 @@ def test_nothing_changes_until_it_is_noticed(
     assert model.steps_done == model.optimizer.iterations == 4
 
 
+def test_steps_that_keras_has_restored_are_counted(tmp_path):
+    counts = []
+
+    def keep(batch, logs):
+        counts.append(model.steps_done)
+        if len(counts) == 5:
+            raise KeyboardInterrupt
+
+    keep = keras.callbacks.LambdaCallback(on_train_batch_end=keep)
+    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup")
+    model = compiled()
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, [GOOD, GOOD], epochs=3, callbacks=[backup, keep])
+    model = compiled()
+    fit(model, [GOOD, GOOD], epochs=3, callbacks=[backup, keep])
+    assert counts == [1, 2, 3, 4, 5, 5, 6]
+    assert model.steps_done == model.optimizer.iterations == 6
+
+
 @pytest.mark.parametrize("jit_compile", [False, slow(True)])
 def test_a_shape_is_compiled_by_a_step_that_changes_nothing(jit_compile, late):
     model = compiled(jit_compile=jit_compile)
