@@ -547,6 +547,12 @@ class Recipe(SpeechOptions, FineTuningOptions, LossOptions, OptimizerOptions):
     dropout: float | None = 0.0
 
 
+@dataclasses.dataclass(frozen=True)
+class Sampled(RecurrentOptions, LossOptions):
+    seed: int = 1
+    dropout: float = 0.1
+
+
 @pytest.mark.parametrize(
     ("config", "given", "message"),
     [
@@ -573,6 +579,11 @@ class Recipe(SpeechOptions, FineTuningOptions, LossOptions, OptimizerOptions):
             "--warmup-steps needs a --schedule other than range_test",
         ),
         (Recipe(stretch=0.0, masks=0), {"r_drop": 1.0}, "needs --dropout"),
+        (
+            Sampled(sampling_schedule="linear", dropout=0.0),
+            {"r_drop": 1.0},
+            "needs --dropout",
+        ),
         (Recipe(features="a.npz"), {"num_mels": 40}, "--num-mels needs recor"),
     ],
 )

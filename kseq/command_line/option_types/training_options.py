@@ -18,7 +18,8 @@ from kseq.command_line.option_types.value_types import (
 from kseq.files.optional_packages import check_metrics, check_trackers
 from kseq.user_error import UserError
 
-# Options without which a model predicts the same twice.
+# Options without which a model predicts the same twice: scheduled sampling and
+# subword dropout do not change between the two predictions.
 _RANDOM = ("dropout", "piece_dropout", "sentence_dropout", "masks", "stretch")
 
 
@@ -170,8 +171,7 @@ class LossOptions(OptimizerOptions):
 
     def unread(self):
         """See `refuse_unread`. R-Drop compares two random predictions."""
-        samples = getattr(self, "sampling_schedule", "none") != "none"
-        if not (samples or any(getattr(self, n, 0) != 0 for n in _RANDOM)):
+        if all(getattr(self, n, 0) == 0 for n in _RANDOM):
             yield "--dropout above 0", ("r_drop",)
 
 
