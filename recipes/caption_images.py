@@ -122,11 +122,16 @@ def main(config):
         model = build_model(config, grid, tokenizer.vocab_size)
         training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
-    served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
+    longest = pairs.longest_target(config.max_length)
+    limit = {"max_length": max(longest + 1, 512)}
+    served = serving.Generator(
+        *(model, corpus.preprocessor, tokenizer, beam), **limit
+    )
     start.initialize(served)
     run.save(served, more=corpus.files)
 
-    greedy = serving.Generator(model, grid, tokenizer, decoding.GreedySearch())
+    greedy = decoding.GreedySearch()
+    greedy = serving.Generator(model, grid, tokenizer, greedy, **limit)
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
     held_out = evaluation.caption_evaluation(
         greedy.predictor(128), corpus.validation

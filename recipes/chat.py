@@ -111,7 +111,11 @@ def main(config):
         training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)
-    generator = serving.Generator(model, *both, beam, training_length=longest)
+    generator = serving.Generator(
+        *(model, *both, beam),
+        max_length=max(longest + 1, 512),
+        training_length=longest,
+    )
     start.initialize(generator)
     run.save(generator)
 

@@ -109,12 +109,16 @@ def main(config):
         training.compile_model(model, config)
     by_ctc = {"ctc_weight": config.ctc_weight if config.ctc else 0.0}
     beam = decoding.BeamSearch(config.beam_size, **by_ctc)
-    served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
+    longest = pairs.longest_target(config.max_length)
+    limit = {"max_length": max(longest + 1, 512)}
+    served = serving.Generator(
+        *(model, corpus.preprocessor, tokenizer, beam), **limit
+    )
     start.initialize(served)
     run.save(served)
 
     search = decoding.GreedySearch(**by_ctc)
-    greedy = serving.Generator(model, frames, tokenizer, search)
+    greedy = serving.Generator(model, frames, tokenizer, search, **limit)
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
     held_out = evaluation.transcript_evaluation(
         greedy.predictor(64), corpus.validation

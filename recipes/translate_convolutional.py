@@ -80,9 +80,12 @@ def main(config):
         )
         training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
+    longest = pairs.longest_target(config.max_length)
+    read = max(pairs.longest_source(config.max_length), 512)
     generator = serving.Generator(
-        *(model, *both, beam),
-        training_length=pairs.longest_target(config.max_length),
+        *(model, data.TextPreprocessor(source, read), target, beam),
+        max_length=max(longest + 1, 512),
+        training_length=longest,
         length_ratio=pairs.length_ratio(config.max_length),
     )
     start.initialize(generator)

@@ -93,14 +93,18 @@ def main(config):
             output_bias=config.output_bias,
             norm_epsilon=config.norm_epsilon,
             source_end=config.source_end,
+            max_length=max(config.max_length, 1024),
             dtype=config.dtype,
             **config.block_arguments(),
         )
         training.compile_model(model, config, beta_2=0.98, epsilon=1e-9)
     beam = decoding.BeamSearch(config.beam_size)
+    longest = pairs.longest_target(config.max_length)
+    read = max(pairs.longest_source(config.max_length), 512)
     generator = serving.Generator(
-        *(model, *both, beam),
-        training_length=pairs.longest_target(config.max_length),
+        *(model, data.TextPreprocessor(source, read), target, beam),
+        max_length=max(longest + 1, 512),
+        training_length=longest,
         length_ratio=pairs.length_ratio(config.max_length),
     )
     start.initialize(generator)

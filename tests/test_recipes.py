@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import kseq.commands.open_predictor
-from kseq import run_recipe
+from kseq import run_recipe, training
 from kseq.command_line.option_types import check_options
 from kseq.commands.capabilities import Capabilities
+from kseq.data.text.tokenized_pairs import TokenizedPairs
 from kseq.runs.run_directory import batch_fields
 from kseq.serving import TaggerPredictor, TransducerPredictor
 from kseq.terminal import single_line
@@ -23,7 +24,7 @@ from kseq.training import MetricsLog
 from kseq.user_error import UserError
 from tests.recipe_files import write_files
 from tests.recipes import load_recipe
-from tests.slow import others_slow
+from tests.slow import others_slow, slow
 
 # Sizes of a training of seconds.
 SMALL = {
@@ -316,6 +317,37 @@ def test_a_guided_alignment_is_the_same_after_a_stop(
     ]
     assert len(losses) == len(losses[0]) == 2
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        *("translate_lstm", "translate_transformer"),
+        *map(slow, ("translate_convolutional", "chat", "transcribe_speech")),
+        slow("caption_images"),
+    ],
+    indirect=True,
+)
+def test_answers_are_as_long_as_in_training(recipe, config, monkeypatch):
+    """And sources that are texts."""
+
+    def stop(*_, **options):
+        raise SystemExit
+
+    monkeypatch.setattr(training, "fit", stop)
+    monkeypatch.setattr(TokenizedPairs, "longest_target", lambda *_: 1200)
+    monkeypatch.setattr(TokenizedPairs, "longest_source", lambda *_: 1100)
+    options = {"max_length": 1300}
+    if recipe.__name__ == "translate_transformer":
+        options["positions"] = "learned"
+    with pytest.raises(SystemExit):
+        recipe.main(dataclasses.replace(config, **options))
+    task = json.loads(Path(config.run, "task.json").read_text())
+    assert task["max_length"] == 1201
+    if recipe.__name__.startswith("translate"):
+        assert task["preprocessor"]["max_length"] == 1100
+        model = json.loads(Path(config.run, "model.json").read_text())
+        assert model["config"].get("max_length", 1300) >= 1300
 
 
 @pytest.mark.slow

@@ -60,9 +60,15 @@ class TokenizedPairs:
         Returns:
             At most `max_length`; 0 if no target counts.
         """
-        lengths, *_ = self.all_lengths
-        targets = lengths[:, -1]
-        return int(targets.max(initial=0, where=targets <= max_length))
+        return self._longest(-1, max_length)
+
+    def longest_source(self, max_length: int) -> int:
+        """The same of sources, texts: as the maximum length it cuts none."""
+        return self._longest(0, max_length)
+
+    def _longest(self, side, max_length):
+        lengths = self.all_lengths[0][:, side]
+        return int(lengths.max(initial=0, where=lengths <= max_length))
 
     def length_ratio(self, max_length: int) -> float:
         """How much longer targets are than sources.

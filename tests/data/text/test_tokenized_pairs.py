@@ -45,6 +45,17 @@ def test_without_a_target_it_is_0(tokenizer):
     assert pairs_of(tokenizer, [""]).longest_target(9) == 0
 
 
+def test_the_longest_source_is_found_in_the_same_way(tokenizer):
+    pairs = pairs_of(tokenizer, ["a b"] * len(LINES))
+    longer = dataclasses.replace(
+        pairs, source=pairs_of(tokenizer, LINES).source
+    )
+    for max_length in (9, 10**6):
+        expected = pairs_of(tokenizer, LINES).longest_target(max_length)
+        assert longer.longest_source(max_length) == expected
+        assert longer.longest_target(max_length) < expected
+
+
 def test_nearly_all_targets_are_within_the_length_ratio(tokenizer):
     words = [f"{'a ' * n}a" for n in range(1, 2001)]
     pairs = tf.data.Dataset.from_tensor_slices((words, 2000 * ["a b"]))
