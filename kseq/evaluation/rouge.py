@@ -2,11 +2,11 @@
 
 import functools
 import re
+import unicodedata
 from collections import Counter
 
 from kseq.evaluation.score import Score, check_lengths, listed
 
-_WORD = re.compile(r"[^\W_]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -18,8 +18,8 @@ def rouge_1(outputs, references):
         F = 2 P R / (P + R)
 
     A word that occurs several times is common as often as both texts have it.
-    Words are runs of letters and digits, in lower case, and are not stemmed.
-    Of several references the one with the highest F counts.
+    Words are runs of letters, their marks and digits, in lower case, and are
+    not stemmed. Of several references the one with the highest F counts.
 
     `metrics_named` also has the three of stemmed words, as the package
     rouge-score 0.1.2 computes them with `use_stemmer`: `rouge_1_stem`,
@@ -88,8 +88,22 @@ def _rouge(name, words_of, outputs, references):
     return Score(value, f"ROUGE-{name} {value:.2f}  {_SIGNATURES[words_of]}")
 
 
+class _Separators(dict):
+    """A space for each character that is in no word, for `str.translate`."""
+
+    def __missing__(self, code):
+        character = chr(code)
+        # Marks are vowels in the scripts of India.
+        is_mark = unicodedata.category(character).startswith("M")
+        in_word = is_mark or character.isalnum()
+        return self.setdefault(code, character if in_word else " ")
+
+
+_SEPARATORS = _Separators()
+
+
 def _words(text):
-    return _WORD.findall(text.lower())
+    return text.lower().translate(_SEPARATORS).split()
 
 
 def _stemmed_words(text):

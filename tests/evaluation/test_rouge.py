@@ -25,6 +25,13 @@ def test_case_and_punctuation_do_not_count():
     assert [rouge(outputs, references).value for rouge in ALL] == [100] * 3
 
 
+def test_a_word_has_its_marks():
+    """Hindi for "that" and "of" differ in a vowel, which is a mark."""
+    for rouge in (rouge_1, rouge_l):
+        assert rouge(["\u0915\u093f"], ["\u0915\u0940"]).value == 0
+        assert rouge(["\u0915\u093f?"], ["\u0915\u093f"]).value == 100
+
+
 def test_the_best_reference_counts():
     score = rouge_1(["a b", "c"], [["x", "a b c", "a"], "c"])
     assert score.value == pytest.approx(100 * (0.8 + 1) / 2)
