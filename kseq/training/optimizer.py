@@ -32,9 +32,11 @@ def build_optimizer(config, **adam_options):
     Reference:
         Kingma and Ba 2015, arXiv:1412.6980; Chen et al. 2023, arXiv:2302.06675
         (Lion, which needs a learning rate three to ten times lower than Adam);
-        Shazeer and Stern 2018, arXiv:1804.04235 (Adafactor); Loshchilov and
-        Hutter 2019, arXiv:1711.05101 (`weight_decay`, not of biases and
-        normalization).
+        Shazeer and Stern 2018, arXiv:1804.04235, algorithms 4 and 5
+        (Adafactor, whose learning rate, at most 1 / sqrt(step), is multiplied
+        by the root mean square of each weight, which is small: it needs a
+        higher one than Adam); Loshchilov and Hutter 2019, arXiv:1711.05101
+        (`weight_decay`, not of biases and normalization).
     """
     options = {"learning_rate": _schedule(config)}
     if config.ema:
@@ -44,8 +46,6 @@ def build_optimizer(config, **adam_options):
     if config.optimizer == "lion":
         optimizer = keras.optimizers.Lion(**options)
     elif config.optimizer == "adafactor":
-        # The schedule is that of the rate, and not relative to the weights.
-        options["relative_step"] = False
         optimizer = keras.optimizers.Adafactor(**options)
     else:
         optimizer = keras.optimizers.Adam(**options, **adam_options)

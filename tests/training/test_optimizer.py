@@ -135,6 +135,48 @@ def test_optimizers_and_their_options(name):
     np.testing.assert_allclose(weights[1], 1)
 
 
+def lion(weight, gradients, rates):
+    """Chen et al. 2023, program 1."""
+    momentum = np.zeros_like(weight)
+    for gradient, rate in zip(gradients, rates, strict=True):
+        weight = weight - rate * np.sign(0.9 * momentum + 0.1 * gradient)
+        momentum = 0.99 * momentum + 0.01 * gradient
+    return weight
+
+
+def adafactor(weight, gradients, rates):
+    """Shazeer and Stern 2018, algorithms 4 and 5, of a matrix."""
+    rows, columns = np.zeros((len(weight), 1)), np.zeros((1, len(weight[0])))
+    for t, (gradient, rate) in enumerate(
+        zip(gradients, rates, strict=True), start=1
+    ):
+        decay = 1 - t**-0.8
+        squares = gradient**2 + 1e-30
+        rows = decay * rows + (1 - decay) * squares.sum(1, keepdims=True)
+        columns = decay * columns + (1 - decay) * squares.sum(0, keepdims=True)
+        update = gradient / np.sqrt(rows @ columns / rows.sum())
+        update /= max(1, np.sqrt((update**2).mean()))
+        size = max(1e-3, np.sqrt((weight**2).mean()))
+        weight = weight - size * min(rate, t**-0.5) * update
+    return weight
+
+
+@pytest.mark.parametrize("formula", [lion, adafactor])
+@pytest.mark.parametrize("scale", [0.1, 4.0])
+def test_updates_are_those_of_the_papers(formula, scale):
+    """Those of Adafactor are relative to the size of the weights."""
+    draw = np.random.default_rng(0)
+    start, *gradients = draw.normal(size=(13, 4, 5))
+    start *= scale
+    weight = keras.Variable(start)
+    optimizer = build_optimizer(Config(optimizer=formula.__name__))
+    optimizer.build([weight])
+    for gradient in gradients:
+        optimizer.apply([keras.ops.cast(gradient, "float32")], [weight])
+    expected = formula(start, gradients, rates()[:12])
+    np.testing.assert_allclose(weight, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["lion", "adafactor"])
 def test_other_optimizers_train_exactly_in_micro_batches(name):
     trained = []
