@@ -4,7 +4,7 @@ from keras import layers, ops
 
 from kseq.layers.layer_config import config_of
 from kseq.ops import padding_mask, right_align
-from kseq.ops.masks import window_mask
+from kseq.ops.masks import causal_mask, window_mask
 
 
 class Prompt:
@@ -28,6 +28,14 @@ class Prompt:
         self.padding = ops.sum(ops.cast(unreal, "int32"), axis=1)
 
 
+def recent_mask(mask, window):
+    """True at the last `window` positions up to each, (B, T) -> (B, T, T)."""
+    time = ops.shape(mask)[1]
+    near = window_mask(time, time, window - 1)
+    near = ops.logical_and(near, causal_mask(time, time))
+    return ops.logical_and(mask[:, None], near)
+
+
 class PromptAndTarget(layers.Layer):
     """Prompts and targets as one sequence: ids, mask and padding before it.
 
@@ -46,9 +54,7 @@ class PromptAndTarget(layers.Layer):
         real = ops.ones_like(target_ids, dtype="bool")
         mask = ops.concatenate([prompt.mask, real], axis=1)
         if self.window is not None:
-            time = ops.shape(mask)[1]
-            near = window_mask(time, time, self.window - 1)
-            mask = ops.logical_and(mask[:, None], near)
+            mask = recent_mask(mask, self.window)
         return ops.concatenate(parts, axis=1), mask, prompt.padding
 
     def get_config(self) -> dict:

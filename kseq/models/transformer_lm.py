@@ -15,7 +15,12 @@ from kseq.models.arguments import (
     stack_of_blocks,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.prompts import LastSteps, Prompt, PromptAndTarget
+from kseq.models.prompts import (
+    LastSteps,
+    Prompt,
+    PromptAndTarget,
+    recent_mask,
+)
 from kseq.models.source_inputs import id_inputs
 from kseq.ops import start_mask
 from kseq.ops.masks import PLACES
@@ -197,7 +202,11 @@ class TransformerLM(ExactModel):
         empty = ops.zeros(shape, dtype=self.compute_dtype)
         cache = {"key": empty, "value": empty}
         x = self._embed(prompt.context, start=-prompt.padding)
-        each = [{"self_mask": prompt.mask, "cache": cache}] * self.num_layers
+        window = self.max_length
+        if self.window is not None:
+            window = min(window, self.window + 1)
+        mask = recent_mask(prompt.mask, window)
+        each = [{"self_mask": mask, "cache": cache}] * self.num_layers
         _, caches = apply_blocks(self.blocks, x, each)
         return {
             "caches": [cache for (cache,) in caches],

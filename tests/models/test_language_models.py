@@ -245,9 +245,9 @@ def test_a_step_attends_to_the_last_positions_alone(seed):
 
 @pytest.mark.parametrize("window", [None, 2])
 def test_the_whole_sequence_attends_to_them_too(seed, window):
-    """So answers that are longer have the score of their steps."""
+    """So answers and prompts that are longer have the score of their steps."""
     model = transformer(max_length=4, window=window)
-    prompts = np.random.randint(END + 1, VOCAB, (2, 4))
+    prompts = np.random.randint(END + 1, VOCAB, (2, 7))
     prompts[1, 2:] = PAD
     targets = np.random.randint(END + 1, VOCAB, (2, 7))
     targets[:, 0] = START
