@@ -122,8 +122,7 @@ def main(config):
         model = build_model(config, grid, tokenizer.vocab_size)
         training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
-    longest = pairs.longest_target(config.max_length)
-    limit = {"max_length": max(longest + 1, 512)}
+    limit = {"max_length": pairs.answer_limit(config.max_length)}
     served = serving.Generator(
         *(model, corpus.preprocessor, tokenizer, beam), **limit
     )

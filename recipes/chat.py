@@ -110,11 +110,10 @@ def main(config):
         )
         training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
-    longest = pairs.longest_target(config.max_length)
     generator = serving.Generator(
         *(model, *both, beam),
-        max_length=max(longest + 1, 512),
-        training_length=longest,
+        max_length=pairs.answer_limit(config.max_length),
+        training_length=pairs.longest_target(config.max_length),
     )
     start.initialize(generator)
     run.save(generator)

@@ -109,8 +109,7 @@ def main(config):
         training.compile_model(model, config)
     by_ctc = {"ctc_weight": config.ctc_weight if config.ctc else 0.0}
     beam = decoding.BeamSearch(config.beam_size, **by_ctc)
-    longest = pairs.longest_target(config.max_length)
-    limit = {"max_length": max(longest + 1, 512)}
+    limit = {"max_length": pairs.answer_limit(config.max_length)}
     served = serving.Generator(
         *(model, corpus.preprocessor, tokenizer, beam), **limit
     )

@@ -80,12 +80,11 @@ def main(config):
         )
         training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
-    longest = pairs.longest_target(config.max_length)
-    read = max(pairs.longest_source(config.max_length), 512)
+    limit = pairs.source_limit(config.max_length)
     generator = serving.Generator(
-        *(model, data.TextPreprocessor(source, read), target, beam),
-        max_length=max(longest + 1, 512),
-        training_length=longest,
+        *(model, data.TextPreprocessor(source, limit), target, beam),
+        max_length=pairs.answer_limit(config.max_length),
+        training_length=pairs.longest_target(config.max_length),
         length_ratio=pairs.length_ratio(config.max_length),
     )
     start.initialize(generator)

@@ -335,8 +335,8 @@ def test_answers_are_as_long_as_in_training(recipe, config, monkeypatch):
         raise SystemExit
 
     monkeypatch.setattr(training, "fit", stop)
-    monkeypatch.setattr(TokenizedPairs, "longest_target", lambda *_: 1200)
-    monkeypatch.setattr(TokenizedPairs, "longest_source", lambda *_: 1100)
+    monkeypatch.setattr(TokenizedPairs, "answer_limit", lambda *_: 1201)
+    monkeypatch.setattr(TokenizedPairs, "source_limit", lambda *_: 1100)
     options = {"max_length": 1300}
     if recipe.__name__ == "translate_transformer":
         options["positions"] = "learned"

@@ -22,6 +22,7 @@ from kseq.terminal import progress
 from kseq.user_error import ArgumentError
 
 _BLOCK = 1024  # pairs that are tokenized together
+_LIMIT = 512  # tokens of a text that a model reads or writes, at the least
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +63,13 @@ class TokenizedPairs:
         """
         return self._longest(-1, max_length)
 
-    def longest_source(self, max_length: int) -> int:
-        """The same of sources, texts: as the maximum length it cuts none."""
-        return self._longest(0, max_length)
+    def source_limit(self, max_length: int) -> int:
+        """How many tokens of a source to read: 512, or more to cut none."""
+        return max(self._longest(0, max_length), _LIMIT)
+
+    def answer_limit(self, max_length: int) -> int:
+        """The same of answers, START and END included."""
+        return max(self._longest(-1, max_length) + 1, _LIMIT)
 
     def _longest(self, side, max_length):
         lengths = self.all_lengths[0][:, side]

@@ -45,15 +45,15 @@ def test_without_a_target_it_is_0(tokenizer):
     assert pairs_of(tokenizer, [""]).longest_target(9) == 0
 
 
-def test_the_longest_source_is_found_in_the_same_way(tokenizer):
-    pairs = pairs_of(tokenizer, ["a b"] * len(LINES))
-    longer = dataclasses.replace(
-        pairs, source=pairs_of(tokenizer, LINES).source
-    )
-    for max_length in (9, 10**6):
-        expected = pairs_of(tokenizer, LINES).longest_target(max_length)
-        assert longer.longest_source(max_length) == expected
-        assert longer.longest_target(max_length) < expected
+def test_limits_cut_no_pair_of_training(tokenizer):
+    """Sources of 601 and 901 tokens, targets of 1, 2 and 702."""
+    pairs = pairs_of(tokenizer, ["a", "a " * 700, ""])
+    sources = pairs_of(tokenizer, ["a " * 600, "", "a " * 900]).source
+    pairs = dataclasses.replace(pairs, source=sources)
+    longest = pairs.longest_target(10**6)
+    assert pairs.answer_limit(10**6) == longest + 1 > 700
+    assert pairs.source_limit(10**6) > pairs.source_limit(700) > 600
+    assert pairs.source_limit(500) == pairs.answer_limit(500) == 512
 
 
 def test_nearly_all_targets_are_within_the_length_ratio(tokenizer):
