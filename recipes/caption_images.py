@@ -1,7 +1,7 @@
 """Describes pictures: the built-in scenes, or your pictures' features.
 
 kseq train caption_images --train train.tsv --features features.npz
-Flickr8k, two busy CPU cores, seed 1: 34 minutes, BLEU 22.5 (five references).
+Flickr8k, one CPU core, seed 1: 22 minutes, BLEU 22.9 with minimum risk training.
 Built-in scenes: 4 minutes, exact match 99.4 %.
 """
 

@@ -445,7 +445,7 @@ def _of_prepared_tokenizers(config):
     if folder is None:
         return {}
     with PreparedFolder(folder).opened() as record:
-        options = record["plan"]["options"]
+        options = record.get("plan", {}).get("options", {})
         options = {**options, **options.get("tokenizers", {})}
     return {
         name: options[name]
