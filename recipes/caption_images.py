@@ -1,7 +1,7 @@
 """Describes pictures: the built-in scenes, or your pictures' features.
 
 kseq train caption_images --train train.tsv --features features.npz
-Flickr8k, one CPU core, seed 1: 22 minutes, BLEU 22.9 with minimum risk training.
+Flickr8k, one CPU core, seed 1: 12 minutes, BLEU 20.9 (five references).
 Built-in scenes: 4 minutes, exact match 99.4 %.
 """
 
