@@ -230,7 +230,7 @@ class ExactModel(keras.Model):
                 For models with `encode` and `decode_step` that have been
                 trained without it. XLA compiles what follows the sampling.
             risk_samples: int, K, answers for each row; a step takes about
-                K + 1 times as long.
+                2 K times as long.
             run_eagerly: bool, see `keras.Model.compile`.
             auto_scale_loss: bool, see `keras.Model.compile`.
             loss_weights: None; see `loss`.

@@ -19,7 +19,7 @@ def check_minimum_risk(model, weight, samples):
     """Refuses the arguments of `compile` that are out of range.
 
     Raises:
-        ArgumentError: also if the model answers no source.
+        ArgumentError: also if the model generates no answers.
     """
     check_number("minimum_risk", weight, 0, 1)
     check_integers(risk_samples=samples, minimum=2, maximum=1000)
