@@ -17,6 +17,7 @@ from kseq import run_recipe, training
 from kseq.command_line.option_types import check_options
 from kseq.commands.capabilities import Capabilities
 from kseq.data.text.tokenized_pairs import TokenizedPairs
+from kseq.files.recorded_metrics import is_validation, recorded_metrics
 from kseq.runs.run_directory import batch_fields
 from kseq.serving import TaggerPredictor, TransducerPredictor
 from kseq.terminal import single_line
@@ -312,8 +313,8 @@ def test_a_guided_alignment_is_the_same_after_a_stop(
         recipe.main(config)
     recipe.main(config)
     losses = [
-        [json.loads(line)["val_loss"] for line in path.read_text().splitlines()]
-        for path in Path("runs").glob("*/metrics.jsonl")
+        [row["val_loss"] for row in validations(run)]
+        for run in ("runs/whole", config.run)
     ]
     assert len(losses) == len(losses[0]) == 2
     assert losses[0] == losses[1]
@@ -364,13 +365,15 @@ def test_lora_with_other_options_is_the_same_after_a_stop(
         stop_after(patch, 1)
         recipe.main(config)
     recipe.main(config)
-    whole, resumed = (
-        Path(run, "metrics.jsonl").read_text().splitlines()
-        for run in ("runs/whole", config.run)
-    )
+    whole, resumed = map(validations, ("runs/whole", config.run))
     assert len(whole) == len(resumed) == 2
     for one, other in zip(whole, resumed, strict=True):
-        assert json.loads(one)["val_loss"] == json.loads(other)["val_loss"]
+        assert one["val_loss"] == other["val_loss"]
+
+
+def validations(run):
+    rows = recorded_metrics(Path(run, "metrics.jsonl"))
+    return [row for row in rows if is_validation(row)]
 
 
 @pytest.mark.slow
@@ -378,8 +381,7 @@ def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
     monkeypatch.setattr(kseq.devices, "device_strategy", lambda: two_devices)
     for steps in (2, 4):
         recipe.main(dataclasses.replace(config, steps=steps))
-    lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+    assert [row["step"] for row in validations(config.run)] == [2, 4]
 
 
 @pytest.mark.slow
@@ -390,8 +392,7 @@ def test_resumes_with_smaller_batches(recipe, config, capsys):
     smaller = {name: getattr(config, name) // 4}
     recipe.main(dataclasses.replace(config, **smaller))
     assert f"resumes with {name}: " in capsys.readouterr().err
-    lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+    assert [row["step"] for row in validations(config.run)] == [2, 4]
 
 
 def test_every_recipe_cuts_its_batches_where_asked(recipe):
@@ -422,8 +423,7 @@ def test_resumes_with_micro_batches(recipe, config, capsys):
     errors = capsys.readouterr().err
     assert "resumes with accumulation_steps: 1 -> 2" in errors
     assert "restart" not in errors
-    lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+    assert [row["step"] for row in validations(config.run)] == [2, 4]
 
 
 def test_an_error_of_the_user_is_one_message(
